@@ -1,0 +1,119 @@
+// A function while it is lowered: still in SSA form like the graph, but in terms of the plan's kernels, which the passes
+// join. Private to codegen/lower.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/plan/plan.h"
+#include "frontend/graph/ops.h"
+
+namespace modelc::lower {
+
+using ValueIndex = std::uint32_t;
+
+struct DraftValue {
+  enum class Source : std::uint8_t { node, input, weight, constant, batch_field, literal, step_value, view };
+  Source source = Source::node;
+  graph::Type type;
+  std::string name;                              // the user's, or ""
+  std::string stage;                             // a leaf child's path, or ""
+  std::string member;                            // weight, constant: member path; batch_field: the field
+  double literal = 0;
+  std::uint32_t index = 0;                       // input: which; step_value: which of the class
+  ValueIndex base = 0;                           // view: of what
+
+  bool named() const { return !name.empty() || !stage.empty(); }
+};
+
+enum class NodeKind : std::uint8_t {
+  linear, linear_add, linear_map, take, take_rows, rms_norm, add_rms_norm, layer_norm, rope, append, attend, map, fill,
+  call, repeat, copy,
+};
+
+struct Node {
+  NodeKind kind{};
+  std::vector<std::optional<ValueIndex>> in;
+  std::vector<ValueIndex> out;
+
+  // linear*: `in` is x, then residual or nothing; weights and biases below, one per block.
+  std::vector<ValueIndex> weights;
+  std::vector<std::optional<ValueIndex>> biases;
+  std::vector<std::string> inner;                // linear_map, linear_add: traced names of the products
+
+  plan::MapKernel kernel;                        // map, linear_map: operands are `in` (map) or the blocks (linear_map)
+  std::vector<double> fill;                      // fill: the numbers; empty: 0, 1, 2, …
+
+  double eps = 0, offset = 0;                    // norms
+  double scale = 1;                              // take, attend
+  double magnitude = 1;                          // rope, until its tables are made
+  bool halves = true;                            // rope
+  bool causal = true;                            // attend
+  double softcap = 0;
+  std::int64_t window = 0;
+
+  std::string member;                            // state, or the child of a call or repeat
+  std::string callee;                            // call
+  std::string variable;                          // repeat: the user's name of an element
+  std::vector<Node> body;                        // repeat; `in` are the carried values before, `out` after the loop
+  std::vector<ValueIndex> arguments, results;    // repeat: carried values at the beginning and the end of the body
+
+  std::vector<std::string> replaces;             // source expressions
+  graph::Where where;
+};
+
+struct Draft {
+  const graph::Module* module = nullptr;
+  const graph::Class* owner = nullptr;
+  const graph::Function* function = nullptr;
+  graph::DimTable* dims = nullptr;               // the plan's own copy
+  std::vector<DraftValue> values;
+  std::vector<ValueIndex> inputs;                // tensors only
+  std::vector<ValueIndex> outputs;
+  std::vector<Node> nodes;
+
+  // The value that a chain of views shows.
+  ValueIndex root(ValueIndex v) const {
+    while (values[v].source == DraftValue::Source::view) v = values[v].base;
+    return v;
+  }
+  ValueIndex add(DraftValue value) {
+    values.push_back(std::move(value));
+    return static_cast<ValueIndex>(values.size() - 1);
+  }
+};
+
+// How often each root value is read: by nodes (bodies included) and as a result of the function.
+std::vector<int> count_uses(const Draft& draft);
+// Every root value that a node reads, its body included (but not what the body itself makes).
+void for_each_read(const Node& node, const Draft& draft, const std::function<void(ValueIndex)>& f);
+// True when some root value among the reads of `node` has a view or itself named in the text, so that it must exist.
+bool is_named(const Draft& draft, ValueIndex root);
+// Applies f to every list of nodes: bodies first, then the function's own.
+void for_each_block(std::vector<Node>& nodes, const std::function<void(std::vector<Node>&)>& f);
+
+// An operation that this backend does not carry out, with the place that asks for it.
+struct Unsupported {
+  std::string message;                           // "operation `softmax` is not carried out by the C++ backend yet"
+  graph::Where where;
+};
+
+// ---- the passes, in the order in which lower() runs them ---------------------------------------------------------------
+Draft select(const graph::Module&, const graph::Class&, const graph::Function&, graph::DimTable&,
+             std::vector<Unsupported>& unsupported);
+void fold_scalars(Draft&);                       // x · 1, x + 0 disappear; a scaled take takes the scale
+void expand_rope_tables(Draft&);                 // rope(x, angles) → rope(x, cos, sin): tables by map kernels
+void fuse_maps(Draft&, bool keep_names);         // elementwise chains → one map kernel
+void hoist_step_values(Draft&, plan::Class&, plan::Program&);   // what depends on the batch and constants alone
+void pack_products(Draft&);                      // linears on one input → one product of several blocks
+void fuse_products(Draft&);                      // gate/up and their elementwise → linear_map; + residual → linear_add
+void fuse_residual_norm(Draft&);                 // x + y and its norm → add_rms_norm
+void remove_unused(Draft&);
+// Gives every value a buffer, every buffer an offset, and turns the draft into the plan's function.
+plan::Function plan_memory(Draft&, plan::Class&, plan::Program&);
+
+}  // namespace modelc::lower

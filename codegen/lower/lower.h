@@ -1,0 +1,24 @@
+// From the typed graph to the plan.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/plan/plan.h"
+#include "frontend/graph/graph.h"
+
+namespace modelc::lower {
+
+struct Failure {
+  std::string message;                           // names the operation
+  graph::Where where;
+};
+struct Lowered {
+  plan::Program program;
+  std::vector<Failure> failures;                 // not empty: the program is not to be used
+};
+
+Lowered lower(std::shared_ptr<const graph::Module> module);
+
+}  // namespace modelc::lower

@@ -1,0 +1,152 @@
+// The plan: what runs, on which buffers, in which order. A plan mirrors the graph's classes and functions (nothing is
+// unrolled); its steps are the runtime's kernels (runtime/device/device.h), its buffers have sizes, offsets and
+// lifetimes, its weights are bound to packed products. Made by codegen/lower, printed by printer.h, checked by verifier.h,
+// turned into text by codegen/emit; whatever emission needs beyond text layout is decided here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "frontend/graph/graph.h"
+
+namespace modelc::plan {
+
+struct BufferId { std::uint32_t index = 0; friend bool operator==(BufferId, BufferId) = default; };
+struct KernelId { std::uint32_t index = 0; friend bool operator==(KernelId, KernelId) = default; };
+
+// ---- map kernels: fused elementwise expressions ---------------------------------------------------------------------
+// A tree in post order: each node's operands stand before it.
+struct MapNode {
+  enum class Kind : std::uint8_t { input, literal, op } kind = Kind::input;
+  std::uint32_t input = 0;                       // which operand of the kernel
+  double literal = 0;
+  graph::OpKind op{};                            // an elementwise op
+  std::vector<std::uint32_t> operands;           // nodes
+};
+struct MapKernel {
+  std::string name;                              // "rope_cos", unique; a legal identifier
+  std::vector<std::string> inputs;               // parameter names of the expression
+  std::vector<MapNode> nodes;                    // the last one is the result
+  std::string source;                            // the text that it replaces, for the comment
+};
+
+// ---- operands -------------------------------------------------------------------------------------------------------
+// What a step reads or writes.
+struct BufferRef { BufferId buffer; std::vector<graph::DimId> shape; };     // a view of a buffer under a shape of equal count
+struct WeightRef { std::string member; };                                    // "norm.weight": path of members below the class
+struct ConstRef { std::string member; };                                     // "rope.freqs"
+struct StepValueRef { std::uint32_t index = 0; std::vector<graph::DimId> shape; };   // Class::step_values
+struct BatchField { std::string field; };                                    // positions, lengths, sequence, outputs, last
+struct Absent {};
+using Operand = std::variant<Absent, BufferRef, WeightRef, ConstRef, StepValueRef, BatchField>;
+
+// ---- buffers --------------------------------------------------------------------------------------------------------
+enum class BufferKind : std::uint8_t {
+  input,       // passed by the caller
+  output,      // passed by the caller, to be filled
+  frame,       // a piece of the function's frame
+};
+struct Buffer {
+  std::string name;                              // as a C++ variable: the user's name, or the op's and a number
+  BufferKind kind = BufferKind::frame;
+  graph::Type type;
+  graph::DimId bytes;                            // a multiple of 64 in its constant factor
+  graph::DimId offset;                           // of a frame buffer, in the frame
+  int first = 0, last = 0;                       // steps that write it first and read it last
+};
+
+// ---- steps ----------------------------------------------------------------------------------------------------------
+struct Trace { std::string name; Operand value; };         // after the step: name below the module, "" = its own result
+
+// Products. One block per weight; `pack` names Class::packs.
+struct Linear { std::uint32_t pack = 0; Operand x; std::vector<Operand> outs; };
+struct LinearAdd { std::uint32_t pack = 0; Operand x, residual, out; std::string inner; };    // inner: traced name of the product
+struct LinearMap { std::uint32_t pack = 0; Operand x; KernelId kernel; Operand out; std::vector<std::string> inner; };
+struct Take { std::string table; Operand rows; double scale = 1; Operand out; };              // rows of a weight
+struct TakeRows { Operand x, rows, out; };                                                    // rows of an activation
+struct RmsNorm { Operand x, w; double eps = 0, offset = 0; Operand out; };
+struct AddRmsNorm { Operand x, y, w; double eps = 0, offset = 0; Operand sum, out; };
+struct LayerNorm { Operand x, w, b; double eps = 0; Operand out; };
+struct Rope { Operand x, cos, sin; bool halves = true; Operand out; };
+struct Append { std::string state; Operand k, v; };
+struct Attend {
+  Operand q;
+  std::string state;                             // a state's member name, or "" with k and v given
+  Operand k, v, sinks;
+  bool causal = true;
+  double scale = 1, softcap = 0;
+  std::int64_t window = 0;
+  Operand out;
+};
+struct Map { KernelId kernel; std::vector<Operand> inputs; Operand out; };
+struct Copy { Operand from, to; };
+struct Call { std::string member; std::string function; std::vector<Operand> inputs, outs; }; // member "" in a loop: its element
+// A fill with numbers known when the code is written: 0, 1, 2, … when `values` is empty.
+struct Fill { std::vector<double> values; Operand out; };
+// For every element of a list of children. A carried value has two buffers: the body reads `current` and writes `next`,
+// then the two change places, so that `current` holds the value after the loop too.
+struct Carried { BufferId current, next; };
+struct Step;
+struct Repeat { std::string member; std::string variable; std::vector<Carried> carried; std::vector<Step> body; };
+using StepKind = std::variant<Linear, LinearAdd, LinearMap, Take, TakeRows, RmsNorm, AddRmsNorm, LayerNorm, Rope, Append,
+                              Attend, Map, Copy, Fill, Call, Repeat>;
+struct Step {
+  StepKind kind;
+  std::vector<Trace> traces;                     // named values that are there once the step is done
+  std::vector<std::string> replaces;             // source expressions: "q_proj(x)", "k_proj(x)"
+  graph::Where where;
+};
+
+// ---- functions and classes ------------------------------------------------------------------------------------------
+struct Function {
+  std::string name;                              // "forward"
+  graph::FunctionKind kind = graph::FunctionKind::forward;
+  std::string signature;                         // as written, for the comment
+  std::string shapes;                            // "forward(x: [tokens, 576], at: Batch) -> [tokens, 576]"
+  std::vector<BufferId> inputs;                  // in order; the Batch is not among them
+  std::vector<std::string> input_names;
+  std::vector<BufferId> outputs;
+  std::vector<std::string> output_names;
+  bool takes_batch = true;
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;
+  graph::DimId frame_bytes;
+  graph::DimId peak_bytes;                       // frame and the deepest callee
+  graph::Where where;
+};
+
+struct Pack {                                    // one Matrix, bound after loading
+  std::string name;                              // "qkv": a C++ member
+  std::vector<std::string> weights;              // member paths: "q_proj.weight"
+  std::vector<std::string> biases;               // "" where there is none
+};
+
+// Depends on constants, vectors and the batch alone: computed once a step, shared by instances with equal inputs.
+struct StepValue {
+  std::string name;                              // "rope_cos": a C++ member and function
+  std::vector<graph::DimId> shape;
+  std::vector<Operand> keys;                     // the constants and weights that it depends on
+  Function compute;                              // one output, the value
+};
+
+struct Class {
+  const graph::Class* source = nullptr;          // members in declared order, weights, states
+  std::vector<Pack> packs;
+  std::vector<StepValue> step_values;
+  std::vector<Function> functions;               // inits included: Function::kind
+};
+
+struct Program {
+  std::shared_ptr<const graph::Module> graph;    // owns dims (extended while planning), classes
+  std::shared_ptr<graph::DimTable> dims;         // a copy of the graph's, plus the plan's own sizes
+  std::vector<Class> classes;                    // one per graph class, same order
+  std::vector<MapKernel> kernels;
+  graph::DimId peak_bytes;                       // of the model's forward, step values included: the arena
+  graph::DimId step_value_bytes;                 // one copy of every step value
+};
+
+}  // namespace modelc::plan

@@ -1,0 +1,112 @@
+// Evaluates expressions, types of values, fns and blocks. One evaluator serves configurations, module arguments and
+// forward bodies; what touches the graph goes to the TensorContext that is set at the time.
+//
+// Every function reports its mistakes to the sink and returns an error value (or nothing), which stays silent afterwards.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "frontend/diagnostics/diagnostics.h"
+#include "frontend/graph/dims.h"
+#include "frontend/sema/config.h"
+#include "frontend/sema/scope.h"
+#include "frontend/sema/symbols.h"
+#include "frontend/sema/tensor_context.h"
+#include "frontend/sema/value.h"
+
+namespace modelc::sema {
+
+// What bounds an evaluation, so that no file and no configuration can make it run on or exhaust the stack.
+struct EvaluatorLimits {
+  std::size_t call_depth = 64;                       // fns in fns
+  std::size_t list_elements = 1'000'000;             // of one comprehension
+  std::uint64_t steps = 50'000'000;                  // expressions evaluated by one Evaluator
+};
+
+class Evaluator {
+ public:
+  // Declares the prelude's axes in `dims` where they are not yet.
+  Evaluator(const source::SourceManager& sources, graph::DimTable& dims, diag::Sink& sink, EvaluatorLimits limits = {});
+  ~Evaluator();
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  diag::Sink& sink() { return sink_; }
+  const source::SourceManager& sources() const { return sources_; }
+  graph::DimTable& dims() { return dims_; }
+  ConfigDefs& config_defs() { return *config_defs_; }
+
+  // Who builds the graph; null: only static values are allowed. Returns the one before: restore it.
+  TensorContext* set_tensors(TensorContext* tensors);
+  InterfaceChecker* set_interfaces(InterfaceChecker* interfaces);
+
+  // ---- expressions
+  Value eval(const ast::Expr& expr, const Environment& env);
+  // A name where it is used: locals, sources, file, imports, prelude.
+  Value lookup(const ast::Name& name, const Environment& env);
+  // A condition: `if` of a member, `require`, `when`. Nothing when it is not a static boolean (reported).
+  std::optional<bool> condition(const ast::Expr& expr, const Environment& env);
+  // An integer or a dim, or an error. `what` is for the message: "a size of `weight`".
+  Value size(const ast::Expr& expr, const Environment& env, std::string_view what);
+  // Each size at least 1; an axis may be one of run time.
+  std::vector<ShapeAxis> shape(const ast::Shape& shape, const Environment& env);
+  std::vector<Argument> arguments(const ast::Args& args, const Environment& env);
+
+  // ---- functions and blocks
+  Value call(const Closure& function, std::span<const Argument> arguments, source::Span span);
+  // Statements up to `return`: its value (a tuple of several), or none. Names defined stay in `env`.
+  Value run(const ast::Block& block, Environment& env);
+
+  // ---- parameters
+  // Binds arguments to the parameters of `owner` ("the module `Linear`"), positional first, then by name; missing ones by
+  // their default, evaluated in `scope` with the earlier parameters. `scope` is the environment of the declaration's file
+  // and is left with all parameters defined. Nothing when one failed (all problems are reported).
+  std::optional<std::vector<std::pair<std::string, Value>>> bind(const std::vector<ast::Param>& params,
+                                                                 std::span<const Argument> arguments,
+                                                                 std::string_view owner, source::Span span,
+                                                                 Environment& scope);
+  // The value as a value of the declared type: integers widen to float, none passes where `T?` is asked, recipes are
+  // checked against interfaces. Types of tensors are not values' types and are refused here. `what` names the place:
+  // "the argument `eps` of the module `RMSNorm`".
+  Value conform(const Value& value, const ast::Type& type, const Environment& env, std::string_view what,
+                source::Span use);
+  // The module's scope: its file, and the parameters of the recipe.
+  Environment module_scope(const Recipe& recipe) const;
+
+  // ---- what is not evaluated
+  // Marks the configuration fields that the expression mentions as read, without evaluating it: for the branch that a
+  // condition does not take and for members that are absent. Follows fns and the modules that it calls. A field is unread
+  // only when no text that the model could have used mentions it.
+  void touch(const ast::Expr& expr, const Environment& env);
+  void touch(const ast::Block& block, const Environment& env);
+  // All of a module's text, its parameters being the values given where they are configurations, else unknown.
+  void touch(const ast::ModuleDecl& module, const FileSymbols& file, std::span<const Argument> arguments);
+
+  // ---- ownership
+  const ConfigInstance* adopt(std::unique_ptr<ConfigInstance> instance);
+  const VariantInstance* adopt(std::unique_ptr<VariantInstance> instance);
+  const NameSource& adopt(std::unique_ptr<NameSource> source);
+  // The scope of a bound configuration's fields, lets and fns, as its own expressions see them.
+  const NameSource& scope_of(const ConfigInstance& instance);
+
+ private:
+  friend class Expressions;                          // evaluator.cpp and its neighbours: one class, several files
+  friend class Toucher;
+  struct State;
+  const source::SourceManager& sources_;
+  graph::DimTable& dims_;
+  diag::Sink& sink_;
+  EvaluatorLimits limits_;
+  std::unique_ptr<ConfigDefs> config_defs_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace modelc::sema

@@ -1,0 +1,38 @@
+// The files of a program: the main file and the closure of its imports, parsed and with their names declared.
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontend/sema/analyze.h"
+#include "frontend/sema/symbols.h"
+
+namespace modelc::sema {
+
+// Made by load_imports (analyze.h). `import a.b` is `a/b.model` in the folder of the importing file, then in each import
+// path. Owns trees and symbols: whoever keeps a Value, a Symbol or a Program made from them keeps this.
+class Imports {
+ public:
+  const FileSymbols& main() const { return *main_; }
+  // Every file read, a file after those that it imports; the main file is the last.
+  const std::vector<const FileSymbols*>& in_order() const { return in_order_; }
+  // The real paths of the files that have one, in the same order, each once.
+  const std::vector<std::string>& paths() const { return paths_; }
+  const FileSymbols* find(source::FileId file) const;
+  // The folder of the main file; empty for a file from memory.
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  friend class ImportLoader;
+  std::vector<std::unique_ptr<ast::File>> trees_;
+  std::deque<FileSymbols> files_;
+  std::vector<const FileSymbols*> in_order_;
+  std::vector<std::string> paths_;
+  std::filesystem::path folder_;
+  const FileSymbols* main_ = nullptr;
+};
+
+}  // namespace modelc::sema

@@ -1,0 +1,104 @@
+#include "frontend/syntax/parser.h"
+
+#include <optional>
+#include <string>
+
+#include "ModelParser.h"
+#include "antlr4-runtime.h"
+#include "frontend/syntax/build.h"
+#include "frontend/syntax/recovery.h"
+#include "frontend/syntax/syntax_error.h"
+#include "frontend/syntax/tokens.h"
+
+namespace modelc::syntax {
+
+namespace {
+
+using antlr4::Token;
+using P = grammar::ModelParser;
+
+// The grammar is read twice at most: first by the quick method, which looks at the rule alone and refuses some texts
+// that are right; then, if that fails, by the full one, whose word counts.
+enum class Method { quick, full };
+
+void prepare(P& parser, Method method) {
+  parser.removeErrorListeners();
+  parser.getInterpreter<antlr4::atn::ParserATNSimulator>()->setPredictionMode(
+      method == Method::quick ? antlr4::atn::PredictionMode::SLL : antlr4::atn::PredictionMode::LL);
+}
+
+// Runs `rule` on the tokens and `use` on its tree, while the parser that owns the tree lives. Null, with what was wrong
+// in `error`, when the text does not fit.
+template <class Rule, class Use>
+auto read(Tokens& tokens, Rule rule, Use use, std::optional<SyntaxError>& error) -> decltype(use(*rule(*(P*)nullptr))) {
+  for (const Method method : {Method::quick, Method::full}) {
+    P parser(&tokens.stream());
+    prepare(parser, method);
+    auto first_error = std::make_shared<FirstError>();
+    if (method == Method::quick) {
+      parser.setErrorHandler(std::make_shared<antlr4::BailErrorStrategy>());
+    } else {
+      parser.setErrorHandler(first_error);
+    }
+    tokens.stream().seek(0);
+    try {
+      return use(*rule(parser));
+    } catch (const antlr4::ParseCancellationException&) {
+      error = first_error->error();
+    }
+  }
+  return nullptr;
+}
+
+// The first two words must be `language 1`: said before anything else, since another version has another grammar.
+bool check_language(const Tokens& tokens, diag::Sink& sink) {
+  const std::vector<Token*>& all = tokens.all();
+  std::size_t first = 0;
+  if (all[first]->getChannel() != Token::DEFAULT_CHANNEL) first = tokens.next(first);
+  const std::string version = std::to_string(language_version);
+  if (all[first]->getType() != P::LANGUAGE) {
+    sink.error(diag::code::no_language_line, tokens.span(*all[first]),
+               "a file begins with `language " + version + "`, this one does not")
+        .help("write `language " + version + "` before everything else");
+    return false;
+  }
+  const Token& number = *all[tokens.next(first)];
+  if (number.getType() != P::INT && number.getType() != P::FLOAT) return true;  // the parser says what is wrong
+  const std::string_view found = tokens.text(number);
+  if (found == version) return true;
+  sink.error(diag::code::language_version_unknown, tokens.span(number),
+             "this file is written in version " + std::string(found) + " of the language; this program knows version " +
+                 version)
+      .help("a newer program may read it");
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<ast::File> parse(source::FileId file, const source::SourceManager& sources, diag::Sink& sink) {
+  if (!diag::check_text(file, sources, sink)) return nullptr;
+  Tokens tokens(file, sources);
+  if (!tokens.read(sink) || !check_language(tokens, sink)) return nullptr;
+  std::optional<SyntaxError> error;
+  const std::size_t errors = sink.error_count();
+  auto tree = read(
+      tokens, [](P& parser) { return parser.file(); }, [&](P::FileContext& c) { return Builder(tokens, sink).file(c); },
+      error);
+  if (error && tree == nullptr) report_all(*error, tokens, sink);
+  return sink.error_count() == errors ? std::move(tree) : nullptr;
+}
+
+ast::ExprPtr parse_expr(source::FileId text, const source::SourceManager& sources, diag::Sink& sink) {
+  if (!diag::check_text(text, sources, sink)) return nullptr;
+  Tokens tokens(text, sources);
+  if (!tokens.read(sink)) return nullptr;
+  std::optional<SyntaxError> error;
+  const std::size_t errors = sink.error_count();
+  auto tree = read(
+      tokens, [](P& parser) { return parser.oneExpr(); },
+      [&](P::OneExprContext& c) { return Builder(tokens, sink).expr(*c.expr()); }, error);
+  if (error && tree == nullptr) report(*error, tokens, sink);
+  return sink.error_count() == errors ? std::move(tree) : nullptr;
+}
+
+}  // namespace modelc::syntax

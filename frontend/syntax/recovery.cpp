@@ -1,0 +1,112 @@
+#include "frontend/syntax/recovery.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace modelc::syntax {
+
+namespace {
+
+using antlr4::Token;
+using P = grammar::ModelParser;
+
+enum class Rest { file, module, config };
+
+struct Start {
+  std::size_t index;
+  Rest rest;
+};
+
+bool begins_declaration(const Tokens& tokens, std::size_t i) {
+  const std::size_t next = tokens.all()[tokens.next(i)]->getType();
+  switch (tokens.all()[i]->getType()) {
+    case P::AXIS: case P::CONFIG: case P::VARIANT: case P::INTERFACE: case P::MODULE: case P::MODEL: case P::OP:
+    case P::ENCODING:
+      return next == P::ID;
+    case P::TEST: return next == P::STRING;
+    case P::FN: return true;
+    default: return false;
+  }
+}
+
+// Whether the error stands between the braces of a declaration with this body.
+std::optional<Rest> body(const SyntaxError& error, const Tokens& tokens) {
+  if (tokens.depth(error.found) == 0) return std::nullopt;
+  for (const std::size_t rule : error.rules) {
+    switch (rule) {
+      // Declarations come before the rest rules on the way out, since a rest may go on with further ones.
+      case P::RuleModuleDecl: return Rest::module;
+      case P::RuleConfigDecl: return Rest::config;
+      case P::RuleDecl: return std::nullopt;
+      case P::RuleModuleRest: return Rest::module;
+      case P::RuleConfigRest: return Rest::config;
+      default: break;
+    }
+  }
+  return std::nullopt;
+}
+
+// Where to read on behind `error`: the next line of the body that begins a member, or the next declaration.
+std::optional<Start> next_start(const SyntaxError& error, const Tokens& tokens) {
+  const std::vector<Token*>& all = tokens.all();
+  const std::optional<Rest> in_body = body(error, tokens);
+  for (std::size_t i = tokens.next(error.found); all[i]->getType() != Token::EOF; i = tokens.next(i)) {
+    const std::uint32_t depth = tokens.depth(i);
+    if (depth == 0 && begins_declaration(tokens, i)) return Start{i, Rest::file};
+    // A line of the body: a closing brace ends it and is no member.
+    if (in_body && depth == 1 && tokens.first_on_line(i) && all[i]->getType() != P::RBRACE) return Start{i, *in_body};
+    if (depth == 1 && all[i]->getType() == P::RBRACE) {
+      // The body ends: go on with what follows it, whatever that is.
+      const std::size_t after = tokens.next(i);
+      if (in_body && begins_declaration(tokens, after)) return Start{after, Rest::file};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<SyntaxError> read_from(const Start& start, Tokens& tokens) {
+  P parser(&tokens.stream());
+  parser.removeErrorListeners();
+  parser.setBuildParseTree(false);
+  auto strategy = std::make_shared<FirstError>();
+  parser.setErrorHandler(strategy);
+  tokens.stream().seek(start.index);
+  try {
+    switch (start.rest) {
+      case Rest::file: parser.fileRest(); break;
+      case Rest::module: parser.moduleRest(); break;
+      case Rest::config: parser.configRest(); break;
+    }
+  } catch (const antlr4::ParseCancellationException&) {
+    // The strategy has the error.
+  }
+  return strategy->error();
+}
+
+}  // namespace
+
+void report_all(const SyntaxError& first, Tokens& tokens, diag::Sink& sink) {
+  constexpr std::size_t most_messages = 20;
+  constexpr std::size_t most_readings = 100;  // each may run to the end of the file
+  report(first, tokens, sink);
+  SyntaxError error = first;
+  std::size_t messages = 1;
+  for (std::size_t readings = 0; readings < most_readings && messages < most_messages; ++readings) {
+    const std::optional<Start> start = next_start(error, tokens);
+    if (!start) return;
+    const std::optional<SyntaxError> found = read_from(*start, tokens);
+    if (!found) return;
+    // Where reading began in the midst of something, its first words do not fit; that is no mistake of the text's.
+    const bool at_start = found->found <= tokens.next(start->index);
+    error = *found;
+    if (at_start) {
+      error.found = std::max(error.found, start->index);
+      if (start->rest != Rest::file && error.rules.empty()) error.rules.push_back(P::RuleModuleRest);
+      continue;
+    }
+    report(error, tokens, sink);
+    ++messages;
+  }
+}
+
+}  // namespace modelc::syntax

@@ -1,0 +1,320 @@
+#include "frontend/syntax/syntax_error.h"
+
+#include <algorithm>
+#include <string>
+
+namespace modelc::syntax {
+
+namespace {
+
+using antlr4::Token;
+using P = grammar::ModelParser;
+
+[[noreturn]] void stop() { throw antlr4::ParseCancellationException(); }
+
+}  // namespace
+
+// --- Catching -------------------------------------------------------------------------------------------------------
+
+void FirstError::reportError(antlr4::Parser* parser, const antlr4::RecognitionException& e) {
+  if (error_) return;
+  SyntaxError error;
+  error.found = e.getOffendingToken()->getTokenIndex();
+  auto add = [&](const antlr4::misc::IntervalSet& set) {
+    for (const ssize_t type : set.toList()) error.expected.insert(static_cast<std::size_t>(type));
+  };
+  const auto* choice = dynamic_cast<const antlr4::NoViableAltException*>(&e);
+  if (choice != nullptr && choice->getDeadEndConfigs() != nullptr && !choice->getDeadEndConfigs()->configs.empty()) {
+    // Several tokens were looked at: what each reading of those before the wrong one could go on with.
+    for (const auto& config : choice->getDeadEndConfigs()->configs) {
+      for (const antlr4::atn::Transition* t : config->state->transitions) {
+        if (!t->isEpsilon()) add(t->label());
+      }
+    }
+  } else {
+    add(e.getExpectedTokens());
+  }
+  for (auto* c = parser->getContext(); c != nullptr; c = static_cast<antlr4::ParserRuleContext*>(c->parent)) {
+    error.rules.push_back(c->getRuleIndex());
+  }
+  error_ = std::move(error);
+}
+
+void FirstError::recover(antlr4::Parser*, std::exception_ptr) { stop(); }
+
+antlr4::Token* FirstError::recoverInline(antlr4::Parser* parser) {
+  reportError(parser, antlr4::InputMismatchException(parser));
+  stop();
+}
+
+void FirstError::sync(antlr4::Parser* parser) {
+  // Before a choice or a loop: complain here, where all that may stand is known, and not where the loop has been left.
+  const antlr4::atn::ATN& atn = parser->getATN();
+  const antlr4::misc::IntervalSet& next = atn.nextTokens(atn.states[parser->getState()]);
+  if (next.contains(static_cast<ssize_t>(Token::EPSILON)) || next.contains(parser->getInputStream()->LA(1))) return;
+  reportError(parser, antlr4::InputMismatchException(parser));
+  stop();
+}
+
+// --- Saying ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Words that cannot be names.
+bool is_reserved(std::size_t type) {
+  switch (type) {
+    case P::LET: case P::FN: case P::FOR: case P::IN: case P::RETURN: case P::MATCH: case P::IF: case P::ELSE:
+    case P::AS: case P::IS: case P::NOT: case P::AND: case P::OR: case P::TRUE: case P::FALSE: case P::NONE:
+    case P::LIST: case P::MAP: case P::INDEX: case P::BY:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_word(std::string_view text) {
+  const char c = text.empty() ? '\0' : text.front();
+  return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+std::string in_ticks(std::string_view text) { return "`" + std::string(text) + "`"; }
+
+// A token type as it is written, without quotation marks: "(", "param"; empty for classes such as names and numbers.
+std::string written(std::size_t type) {
+  static const antlr4::dfa::Vocabulary& vocabulary = []() -> const antlr4::dfa::Vocabulary& {
+    // The vocabulary belongs to the class; a parser must exist to ask for it.
+    static antlr4::ListTokenSource no_source{{}};
+    static antlr4::CommonTokenStream no_tokens{&no_source};
+    static P parser{&no_tokens};
+    return parser.getVocabulary();
+  }();
+  const std::string quoted = vocabulary.getLiteralName(type);
+  return quoted.size() > 2 ? quoted.substr(1, quoted.size() - 2) : std::string();
+}
+
+// What stands there: "the name `x`", "`)`", "the end of the file".
+std::string describe(const Tokens& tokens, const Token& t) {
+  std::string text = std::string(tokens.text(t));
+  if (text.size() > 60) text = text.substr(0, 60) + "…";
+  switch (t.getType()) {
+    case Token::EOF: return "the end of the file";
+    case P::ID: return "the name " + in_ticks(text);
+    case P::INT: case P::FLOAT: return "the number " + in_ticks(text);
+    case P::STRING: return "the string " + in_ticks(text);
+    default: return is_word(text) ? "the word " + in_ticks(text) : in_ticks(text);
+  }
+}
+
+struct Expectation {
+  bool name = false;
+  bool expression = false;
+  bool declaration = false;
+  bool member = false;
+  std::vector<std::string> words;  // what is said, best first
+
+  std::string text() const {
+    std::string out;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (i > 0) out += i + 1 == words.size() ? " or " : ", ";
+      out += words[i];
+    }
+    return out;
+  }
+};
+
+// The expected types in words: kinds of things where a kind is meant, signs otherwise.
+Expectation expectation(std::set<std::size_t> types) {
+  Expectation e;
+  auto has = [&](std::initializer_list<std::size_t> all) {
+    return std::all_of(all.begin(), all.end(), [&](std::size_t t) { return types.count(t) != 0; });
+  };
+  auto take = [&](std::initializer_list<std::size_t> some) {
+    for (const std::size_t t : some) types.erase(t);
+  };
+  // A type drops out of the list if a kind of thing covers it. Any word may be a name, so where a name may stand all words do.
+  auto take_words = [&] { std::erase_if(types, [](std::size_t t) { return t == P::ID || is_word(written(t)); }); };
+  auto take_operators = [&] {
+    take({P::CARET, P::MINUS, P::PLUS, P::STAR, P::SLASH, P::PERCENT, P::COALESCE, P::EQUAL, P::UNEQUAL, P::LESS,
+          P::LESS_EQUAL, P::GREATER, P::GREATER_EQUAL, P::IN, P::IS, P::AS, P::AND, P::OR, P::DOT, P::LPAREN, P::LBRACK});
+  };
+  // After an operand anything may go on with it. That is not news, unless nothing else is possible.
+  if (has({P::CARET, P::PLUS, P::COALESCE})) {
+    const std::set<std::size_t> all = types;
+    take_operators();
+    types.erase(P::IF);
+    if (types.empty()) types = all;
+  }
+  e.name = has({P::ID, P::LANGUAGE, P::SAME});
+  e.expression = e.name && has({P::MINUS, P::LPAREN, P::STRING, P::MATCH});
+  e.declaration = !e.name && has({P::AXIS, P::MODULE, P::MODEL, P::TEST});
+  e.member = e.name && has({P::PARAM, P::REQUIRE, P::LET, P::RBRACE}) && !e.expression;
+  auto kind = [&](const char* words) {
+    e.words.emplace_back(words);
+    take_words();
+  };
+  if (e.declaration) {
+    kind("a declaration (`config`, `module`, `model`, `fn`, `test`, …)");
+    types.erase(Token::EOF);
+  } else if (e.expression) {
+    const bool ellipsis = has({P::ELLIPSIS});
+    kind(has({P::DOTS}) ? "a slice" : ellipsis ? "an axis" : "an expression");
+    take({P::MINUS, P::LPAREN, P::LBRACK, P::STRING, P::INT, P::FLOAT, P::ELLIPSIS, P::DOTS, P::LBRACE});
+  } else if (e.name && has({P::LIST, P::MAP, P::LBRACK})) {
+    kind("a type");
+    take({P::LBRACK, P::STRING, P::INT, P::FLOAT});
+  } else if (e.name && has({P::STAR, P::STARS, P::INT})) {
+    const bool rule = has({P::ALIAS, P::ENCODE, P::FOR, P::RBRACE});
+    kind(rule ? "a rule" : has({P::STRING}) ? "a tensor pattern" : "a component of a pattern");
+    take({P::STAR, P::STARS, P::INT, P::FLOAT, P::LBRACE, P::STRING, P::LBRACK});
+  } else if (e.member) {
+    kind(has({P::PARAM, P::REFUSE}) && !has({P::LET, P::FN}) ? "a name" : "a member or field");
+  } else if (e.name && has({P::LET, P::FOR, P::RETURN})) {
+    kind("a statement");
+  } else if (e.name) {
+    kind("a name");
+  } else if (has({P::EXPECT, P::SAME, P::CONFIG})) {
+    kind("a line of the test (`config`, `checkpoint`, `input`, `expect`, `same`, `error`, `op`)");
+  } else if (has({P::STRING, P::INT, P::TRUE, P::NONE})) {
+    e.words.emplace_back("a literal");
+    take({P::STRING, P::INT, P::FLOAT, P::TRUE, P::FALSE, P::NONE});
+  }
+  constexpr std::size_t most = 6;
+  std::vector<std::string> signs, others;
+  for (const std::size_t t : types) {
+    if (t == Token::EOF) {
+      others.emplace_back("the end of the file");
+    } else if (t == P::ID) {
+      others.insert(others.begin(), "a name");
+    } else if (t == P::INT) {
+      others.emplace_back("an integer");
+    } else if (t == P::FLOAT) {
+      others.emplace_back("a number");
+    } else if (t == P::STRING) {
+      others.emplace_back("a string");
+    } else {
+      signs.push_back(in_ticks(written(t)));
+    }
+  }
+  e.words.insert(e.words.end(), others.begin(), others.end());
+  if (e.words.size() + signs.size() <= most) {
+    e.words.insert(e.words.end(), signs.begin(), signs.end());
+  } else if (e.words.empty()) {
+    signs.resize(most);
+    signs.back() = "another sign";
+    e.words = std::move(signs);
+  }
+  return e;
+}
+
+// The construct that was being read, for the mark.
+const char* construct(const std::vector<std::size_t>& rules) {
+  for (const std::size_t rule : rules) {
+    switch (rule) {
+      case P::RuleArgs: return "in the arguments of a call";
+      case P::RuleArm: return "in an arm of `match`";
+      case P::RuleForClause: return "in a comprehension";
+      case P::RuleSuffix: return "in a slice";
+      case P::RuleShape: return "in a shape";
+      case P::RuleType: return "in a type";
+      case P::RuleParams: return "in the parameters";
+      case P::RuleStatement: return "in a statement";
+      case P::RuleParamMember: return "in a `param`";
+      case P::RuleConstMember: return "in a `const`";
+      case P::RuleStateMember: return "in a `state`";
+      case P::RuleChild: return "in a child or its condition";
+      case P::RuleField: return "in a field";
+      case P::RuleRule_: return "in a rule of the checkpoint";
+      case P::RuleSection: return "in this section";
+      case P::RuleTestItem: return "in a line of the test";
+      case P::RuleKernel: return "in a kernel of the operation";
+      case P::RuleVariantCase: return "in a case of the variant";
+      case P::RuleAxisDecl: return "in an axis";
+      case P::RuleEncodingDecl: return "in an encoding";
+      case P::RuleImports: return "in an import";
+      default: break;
+    }
+  }
+  return "";
+}
+
+bool within(const SyntaxError& error, std::initializer_list<std::size_t> rules) {
+  return std::any_of(rules.begin(), rules.end(), [&](std::size_t r) {
+    return std::find(error.rules.begin(), error.rules.end(), r) != error.rules.end();
+  });
+}
+
+// The way out, where the mistake is a known one.
+std::string advice(const SyntaxError& error, const Expectation& e, const Tokens& tokens) {
+  const std::vector<Token*>& all = tokens.all();
+  const Token& found = *all[error.found];
+  const Token& last = *all[tokens.previous(error.found)];
+  const std::size_t type = found.getType();
+  const std::size_t next = all[tokens.next(error.found)]->getType();
+  const std::size_t innermost = error.rules.empty() ? P::RuleFile : error.rules.front();
+  auto expects = [&](std::size_t t) { return error.expected.count(t) != 0; };
+
+  if (type == P::IMPORT && e.declaration) return "imports stand before all declarations";
+  if (e.declaration && is_word(tokens.text(found))) {
+    return diag::did_you_mean(tokens.text(found), {"axis", "config", "variant", "interface", "module", "model", "fn", "op",
+                                                   "encoding", "test", "import"});
+  }
+  if (type == P::STARS && within(error, {P::RuleExpr, P::RulePostfix, P::RuleArgs})) return "a power is written `a ^ b`";
+  if (type == P::BAR && next == P::BAR) return "write `or`";
+  if (type == P::SLASH && next == P::SLASH) return "whole division is written `div(a, b)`";
+  if (type == P::ASSIGN) {
+    if (expects(P::COLON)) return "here a name is followed by `:`";
+    if (innermost == P::RuleArgs || (innermost == P::RuleArg)) return "a named argument is written `name: value`";
+    if (expects(P::COMMA) || expects(P::IF)) return "equality is written `==`";
+  }
+  if (type == P::COLON && expects(P::ASSIGN)) {
+    return last.getType() == P::LET || innermost == P::RuleLet || within(error, {P::RuleStatement})
+               ? "a `let` names a value and takes no type: `let name = value`"
+               : "here a name is followed by `=`";
+  }
+  if ((type == P::COMMA || type == P::RPAREN) && expects(P::COLON) && within(error, {P::RuleParams})) {
+    return "each parameter has a type: `x: [tokens, n]`, `size: dim`";
+  }
+  if (last.getType() == P::COMMA && e.expression && (type == P::RPAREN || type == P::RBRACK)) {
+    return "no comma stands before the closing bracket";
+  }
+  if (expects(P::ELSE) && error.expected.size() == 1) return "a conditional is written `a if condition else b`";
+  if (type == P::IF && within(error, {P::RuleBlock})) return "`if` stands within an expression: `a if condition else b`";
+  if (type == P::DOTS && within(error, {P::RuleStatement})) return "`for` in a computation goes over a list of children";
+  if (last.getType() == P::ID && (within(error, {P::RuleModuleDecl, P::RuleModuleRest, P::RuleConfigDecl,
+                                                 P::RuleConfigRest, P::RuleBlock, P::RuleCheckpoint}))) {
+    // `parma weight: [n]`: a misspelt word reads as a name.
+    const bool starts = tokens.first_on_line(last.getTokenIndex());
+    if (starts && is_word(tokens.text(found))) {
+      return diag::did_you_mean(tokens.text(last), {"param", "const", "state", "let", "fn", "require", "refuse", "ignore",
+                                                    "remove", "override", "forward", "entry", "checkpoint", "context",
+                                                    "return", "for", "alias", "encode"});
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void report(const SyntaxError& error, const Tokens& tokens, diag::Sink& sink) {
+  const Token& found = *tokens.all()[error.found];
+  const source::Span at = tokens.span(found);
+  const Expectation e = expectation(error.expected);
+  const std::size_t next = tokens.all()[tokens.next(error.found)]->getType();
+  if (is_reserved(found.getType()) && e.name && (!e.expression || next == P::COLON || next == P::ASSIGN)) {
+    sink.error(diag::code::reserved_word, at,
+               in_ticks(tokens.text(found)) + " is a word of the language and cannot be a name; expected " + e.text())
+        .mark(construct(error.rules));
+    return;
+  }
+  std::string message = "expected " + (e.words.empty() ? std::string("something else") : e.text());
+  const std::size_t before = tokens.previous(error.found);
+  if (before != error.found) {
+    const std::string_view text = tokens.text(*tokens.all()[before]);
+    if (text.size() <= 60) message += " after " + in_ticks(text);
+  }
+  sink.error(diag::code::unexpected_token, at, message + ", found " + describe(tokens, found))
+      .mark(construct(error.rules))
+      .help(advice(error, e, tokens));
+}
+
+}  // namespace modelc::syntax

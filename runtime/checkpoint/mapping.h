@@ -1,0 +1,59 @@
+// Which tensor of a checkpoint each weight is: the one place where names, shapes and dtypes are compared. `modelc check`
+// asks it with the declared weights and a header; a load asks it with the module tree's weights and the same header; both
+// get the same report.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/abi/dtype.h"
+#include "runtime/base/result.h"
+#include "runtime/checkpoint/index.h"
+
+namespace modelc {
+
+struct MappingWeight {
+  std::string name;                                        // qualified: "model.layers.0.self_attn.q_proj.weight"
+  std::vector<std::int64_t> shape;
+  std::string formula;                                     // "[heads * d, c.hidden_size]"
+  std::string where;                                       // "llama.model:42:5"
+  std::vector<std::string> origins;                        // "hidden_size = 40 from config.json:12"
+  std::optional<DType> dtype;                              // required dtype; none: any float encoding
+  bool has_default = false;
+};
+struct MappingRules {                                      // patterns over components: *, **, {i}, {rest*}
+  struct Alias { std::string weight, target; };
+  struct Rename { std::string file, model; };
+  std::vector<Alias> aliases;
+  std::vector<std::string> ignores;                        // tensors of the file that nothing needs
+  std::vector<Rename> renames;                             // for a weight or a module; the most outer rule wins
+};
+struct MappingOptions { bool strict = true; bool auto_cast = false; };
+
+struct WeightSource {
+  enum class Kind : std::uint8_t { tensor, alias, default_value } kind = Kind::tensor;
+  std::size_t tensor = 0;                                  // index into the checkpoint's tensors (of the target when alias)
+  bool compare_alias = false;                              // alias whose own tensor is there too: bytes must be equal
+  std::size_t own_tensor = 0;                              // that tensor
+};
+struct Problem {                                           // one line of the report, grouped over alike names
+  std::string kind;                                        // missing-weight, unexpected-tensor, shape, dtype, alias-conflict
+  std::string message;
+  std::vector<std::string> notes;
+  std::string help;
+  std::string where;                                       // declaration, or ""
+};
+struct Mapping {
+  std::vector<WeightSource> sources;                       // one per weight, in order; meaningless when there are problems
+  std::vector<std::string> notes;                          // aliases used, tensors ignored (counted by pattern)
+  std::vector<Problem> problems;                           // all of them: missing, unexpected, mis-shaped, wrong dtype
+};
+
+Mapping map_weights(const std::vector<MappingWeight>& weights, const MappingRules& rules, const CheckpointIndex& index,
+                    const MappingOptions& options);
+// The whole report as one Error (kind "checkpoint"), for a load.
+Error as_error(const Mapping& mapping);
+
+}  // namespace modelc

@@ -1,0 +1,110 @@
+#include "runtime/checkpoint/tensor_data.h"
+
+#include <cassert>
+#include <limits>
+
+#include "runtime/base/strings.h"
+#include "runtime/checkpoint/convert.h"
+
+namespace modelc {
+
+CheckpointData::CheckpointData(std::shared_ptr<const CheckpointIndex> index, FileAccess access)
+    : index_(std::move(index)), access_(access) {
+  for (std::size_t i = 0; i < index_->files().size(); ++i) slots_.push_back(std::make_unique<Slot>());
+}
+
+Result<TensorBytes> CheckpointData::bytes(std::string_view name) {
+  if (const TensorInfo* t = index_->find(name)) return bytes(*t);
+  std::vector<std::string_view> names;
+  for (const TensorInfo& t : index_->tensors()) names.push_back(t.name);
+  Error error{"missing-tensor", quote(index_->path) + " holds no tensor " + quote(name), {}, {}};
+  if (const auto near = nearest(name, std::span<const std::string_view>(names)))
+    error.help = "it holds " + quote(*near);
+  return error;
+}
+
+Result<TensorBytes> CheckpointData::bytes(const TensorInfo& tensor) {
+  assert(tensor.file < slots_.size());
+  const CheckpointFile& file = index_->files()[tensor.file];
+  Slot& slot = *slots_[tensor.file];
+  std::shared_ptr<const MappedFile> mapped;
+  {
+    const std::lock_guard held(slot.lock);
+    if (!slot.file) {
+      Result<ReadFile> opened = ReadFile::open(file.path);
+      if (!opened) return std::move(opened.error());
+      // The header was checked against the size that the file had then. A shorter file would end the program in the middle
+      // of a load; a longer one is not the file that was checked.
+      if (opened->size() != file.size)
+        return Error{opened->size() < file.size ? "file-shrunk" : "file-grown",
+                     quote(file.label) + " had " + grouped(file.size) + " bytes when its header was read and now has " +
+                         grouped(opened->size()),
+                     {"file " + quote(file.path)},
+                     "something writes to the file; let it finish, then load again"};
+      Result<MappedFile> made = MappedFile::from(*opened, access_);
+      if (!made) return std::move(made.error());
+      slot.file = std::make_shared<const MappedFile>(*std::move(made));
+    }
+    mapped = slot.file;
+  }
+  assert(tensor.offset <= mapped->size() && tensor.size <= mapped->size() - tensor.offset);
+  return TensorBytes{tensor.size ? mapped->data() + tensor.offset : nullptr, static_cast<std::size_t>(tensor.size),
+                     std::move(mapped)};
+}
+
+Result<std::vector<float>> CheckpointData::read_f32(const TensorInfo& tensor) {
+  const std::optional<DType> type = dtype_of(tensor.encoding);
+  if (!type || !is_float(*type) || bits(*type) < 16)
+    return Error{"encoding",
+                 "tensor " + quote(tensor.name) + " is " + std::string(name(tensor.encoding)) +
+                     "; f64, f32, f16 and bf16 can be read as f32", {}, {}};
+  const Result<TensorBytes> stored = bytes(tensor);
+  if (!stored) return stored.error();
+  // The index was checked: the elements fill the tensor's bytes, which lie in the file.
+  std::vector<float> values(stored->size / static_cast<std::size_t>(modelc::bytes(*type)));
+  const bool converted = convert_to_f32(*type, stored->data, values);
+  assert(converted);
+  (void)converted;
+  return values;
+}
+
+Result<std::vector<std::int64_t>> CheckpointData::read_i64(const TensorInfo& tensor) {
+  const std::optional<DType> type = dtype_of(tensor.encoding);
+  if (!type || is_float(*type))
+    return Error{"encoding",
+                 "tensor " + quote(tensor.name) + " is " + std::string(name(tensor.encoding)) +
+                     "; integers and bool can be read as i64", {}, {}};
+  const Result<TensorBytes> stored = bytes(tensor);
+  if (!stored) return stored.error();
+  const auto width = static_cast<std::size_t>(modelc::bytes(*type));
+  std::vector<std::int64_t> values(stored->size / width);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::byte* at = stored->data + i * width;
+    switch (*type) {
+      case DType::i64: values[i] = static_cast<std::int64_t>(load_u64(at)); break;
+      case DType::i32: values[i] = static_cast<std::int32_t>(load_u32(at)); break;
+      case DType::i16: values[i] = static_cast<std::int16_t>(load_u16(at)); break;
+      case DType::i8: values[i] = static_cast<std::int8_t>(*at); break;
+      case DType::u32: values[i] = load_u32(at); break;
+      case DType::u16: values[i] = load_u16(at); break;
+      case DType::u64: {
+        const std::uint64_t v = load_u64(at);
+        if (v > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+          return Error{"range", "element " + std::to_string(i) + " of tensor " + quote(tensor.name) + " is " +
+                                    grouped(v) + ", beyond what i64 holds", {}, {}};
+        values[i] = static_cast<std::int64_t>(v);
+        break;
+      }
+      default: values[i] = static_cast<std::uint8_t>(*at); break;  // u8, bool
+    }
+  }
+  return values;
+}
+
+void CheckpointData::release(std::uint32_t file) {
+  assert(file < slots_.size());
+  const std::lock_guard held(slots_[file]->lock);
+  slots_[file]->file.reset();
+}
+
+}  // namespace modelc

@@ -1,0 +1,88 @@
+// What a backend implements: memory, and the kernels that plans are made of. All activations are f32 and contiguous.
+// A kernel's documentation is its reference: frontend/graph/eval computes the same on plain loops.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/base/result.h"
+#include "runtime/device/batch.h"
+#include "runtime/device/map.h"
+#include "runtime/device/matrix.h"
+#include "runtime/tensor/tensor.h"
+
+namespace modelc {
+
+class KvCache;                                             // runtime/kv_cache/kv_cache.h
+
+enum class Pairs : std::uint8_t { halves, adjacent };      // rope turns (i, i + r/2) or (2i, 2i + 1)
+enum class Mask : std::uint8_t { causal, full };
+
+struct NormArgs {
+  float eps = 0;                                           // added to the mean square (variance) before the root
+  float offset = 0;                                        // rms: the weight is w + offset
+};
+
+struct AttendArgs {
+  Mask mask = Mask::causal;
+  float scale = 1;
+  std::int64_t window = 0;                                 // visible positions, own included; 0: all
+  float softcap = 0;                                       // c: scores become c · tanh(score / c); 0: none
+  Tensor sinks = {};                                       // [heads] one extra logit each, or absent
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string description() const = 0;             // "CPU, 2 threads, avx512"
+
+  // ---- memory. Buffers live until freed or until the device goes.
+  virtual Result<const Buffer*> allocate(std::int64_t size) = 0;
+  virtual void free(const Buffer* buffer) = 0;
+  // Makes `bytes` usable by kernels: the CPU uses them where they lie (they must outlive the buffer), a GPU copies.
+  virtual Result<const Buffer*> import(std::span<const std::byte> bytes) = 0;
+  virtual void read(const Tensor& t, std::span<std::byte> to) = 0;        // waits for what was enqueued
+  virtual void write(std::span<const std::byte> from, const Tensor& t) = 0;
+
+  // ---- kernels. Shapes: t = rows (all leading axes multiplied).
+  // out_b[t, rows of block b] = x[t, k] · block_bᵀ + bias_b; with `residual` (one block): + residual[t, rows]; may alias out.
+  virtual void linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) = 0;
+  // All blocks have n rows: out[t, n] = f(block_0 product, block_1 product, …), f elementwise on [t, n] f32 inputs.
+  virtual void linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out) = 0;
+  // out[r, ...] = table[rows[r], ...] · scale; the table in its encoding (one block), rows i32, already range-checked.
+  virtual void take(const Matrix& table, const Tensor& rows, float scale, const Tensor& out) = 0;
+  // The same of an f32 activation x [n, ...].
+  virtual void take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) = 0;
+  // out = x / sqrt(mean(x²) + eps) · (w + offset) over the last axis; w absent: 1. May alias x.
+  virtual void rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out) = 0;
+  // sum = x + y; out = rms_norm(sum). sum may alias x or y.
+  virtual void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
+                            const Tensor& out) = 0;
+  // out = (x − mean) / sqrt(var + eps) · w + b over the last axis; w, b may be absent. May alias x.
+  virtual void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) = 0;
+  // x [t, heads, d], cos and sin [t, r/2] (magnitude already in them); turns the first r channels. May alias x.
+  virtual void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) = 0;
+  // Appends k [t, heads, d] and v [t, heads, dv] to the batch's sequences.
+  virtual void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) = 0;
+  // q [t, H, d] → out [t, H, dv]: softmax(scale · q kᵀ + mask) v per head over the cache; head h reads kv head h / (H/Hk).
+  virtual void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) = 0;
+  // The same without state, within each sequence of `at`: k [t, Hk, d], v [t, Hk, dv].
+  virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
+                      const Tensor& out) = 0;
+  // One fused elementwise expression; inputs broadcast to out's shape as NumPy's do. Inputs of out's shape may alias it.
+  virtual void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) = 0;
+  virtual void copy(const Tensor& from, const Tensor& to) = 0;            // same count and dtype
+  // Waits until everything enqueued is done; a deferred failure (device lost, …) is said here.
+  virtual Status finish() = 0;
+};
+
+struct CpuOptions {
+  int threads = 0;                                         // 0: one per core the process may use
+  std::string isa;                                         // "": the best; or "portable", "avx2", "avx512": refused if not there
+};
+Result<std::unique_ptr<Device>> open_cpu(const CpuOptions& options);      // runtime/cpu
+
+}  // namespace modelc

@@ -1,0 +1,113 @@
+// One call of a model on one device: what generated forward functions speak to. Holds the sizes of the run-time axes, the
+// arena from which frames are cut, the values computed once a step, and the hooks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/device/batch.h"
+#include "runtime/device/device.h"
+#include "runtime/device/module.h"
+
+namespace modelc {
+
+class State;
+
+// What a hook is given: a value's qualified name ("model.layers.0.self_attn.q"), its shape, and its contents on the host,
+// valid during the call.
+struct LayerValue {
+  std::string_view name;
+  Shape shape;
+  std::span<const float> data;
+};
+using LayerHook = std::function<void(const LayerValue&)>;
+
+// The names under which a fused call's inner values are traced, in the order of its blocks: {"gate_proj", "up_proj"}.
+struct TraceNames {
+  const Module* module = nullptr;
+  std::initializer_list<const char*> names;
+};
+
+class Step {
+ public:
+  // arena: at least the model's peak for these sizes. state may be null for a model without any.
+  Step(Device& device, Tensor arena, const Batch* batch, State* state, const std::vector<LayerHook>* hooks);
+  ~Step();
+  Step(const Step&) = delete;
+
+  // ---- sizes of the run-time axes
+  std::int64_t tokens() const { return tokens_; }
+  std::int64_t outputs() const { return outputs_; }
+  std::int64_t batch() const { return batch_; }
+  const Batch& at() const { return *at_; }
+  // Fields of the batch as device tensors (i32), uploaded once a step when first asked for.
+  Tensor positions(), lengths(), sequence(), output_rows(), last_rows();
+
+  // ---- memory: a frame is a piece of the arena, a stack: cut when a function begins, given back when it ends.
+  class Frame {
+   public:
+    Frame(Step& step, std::int64_t bytes);
+    ~Frame();
+    Frame(const Frame&) = delete;
+
+   protected:                                              // generated code derives a struct with its named buffers
+    Tensor f32(std::int64_t offset, Shape shape) const;    // a view at this offset (the plan's)
+    std::int64_t tokens() const { return step_.tokens(); }
+    std::int64_t outputs() const { return step_.outputs(); }
+    std::int64_t batch() const { return step_.batch(); }
+
+   private:
+    Step& step_;
+    std::int64_t base_;
+  };
+  // The value computed once a step: calls `compute` the first time that the number is seen in this step.
+  Tensor once(StepValue value, Shape shape, const std::function<void(const Tensor& out)>& compute);
+
+  // ---- kernels (device.h says what each computes)
+  void linear(const Tensor& x, const Matrix& w, std::initializer_list<Tensor> outs);
+  void linear_add(const Tensor& x, const Matrix& w, const Tensor& residual, const Tensor& out, const TraceNames& names);
+  void linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out, const TraceNames& names);
+  void take(const Weight& table, const Tensor& rows, float scale, const Tensor& out);
+  void take_rows(const Tensor& x, const Tensor& rows, const Tensor& out);
+  void rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out);
+  void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
+                    const Tensor& out);
+  void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out);
+  void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out);
+  void append(const StateSlot& cache, const Tensor& k, const Tensor& v, const Batch& at);
+  void attend(const Tensor& q, const StateSlot& cache, const Batch& at, const AttendArgs& args, const Tensor& out);
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out);
+  void map(const MapKernel& f, std::initializer_list<Tensor> inputs, const Tensor& out);
+  void copy(const Tensor& from, const Tensor& to);
+  // out[i] = start + i · by, and a list of numbers: written by the host, for the constants and once-a-step values.
+  void arange(const Tensor& out, float start = 0, float by = 1);
+  void values(std::initializer_list<float> numbers, const Tensor& out);
+
+  // ---- hooks. Free when there are none: one test of a bool.
+  bool traced() const { return hooks_ != nullptr; }
+  // Reports module's value `name` ("" : the module's own result).
+  void trace(const Module& module, const char* name, const Tensor& value) {
+    if (traced()) report(module, name, value);
+  }
+  Device& device() { return device_; }
+
+ private:
+  void report(const Module& module, const char* name, const Tensor& value);
+  Device& device_;
+  Tensor arena_;
+  const Batch* at_;
+  State* state_;
+  const std::vector<LayerHook>* hooks_;                    // null when there are none
+  std::int64_t tokens_ = 0, outputs_ = 0, batch_ = 0;
+  std::int64_t top_ = 0;                                   // of the frame stack, bytes
+  struct Once;                                             // values computed in this step, batch fields
+  std::unique_ptr<Once> once_;
+};
+
+}  // namespace modelc

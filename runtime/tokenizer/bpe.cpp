@@ -1,0 +1,273 @@
+#include "runtime/tokenizer/bpe.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
+#include <queue>
+
+#include "runtime/base/strings.h"
+#include "runtime/tokenizer/utf8.h"
+
+namespace modelc {
+
+namespace {
+
+// Up to here looking through the pairs is faster than a queue.
+constexpr std::size_t short_word = 24;
+
+}  // namespace
+
+void MergeTable::reserve(std::size_t merges) {
+  std::vector<Slot> old(std::bit_ceil(std::max<std::size_t>(merges + merges / 2, 2)));
+  old.swap(slots_);
+  mask_ = slots_.size() - 1;
+  used_ = 0;
+  for (const Slot& s : old)
+    if (s.key != empty) set(static_cast<std::int32_t>(s.key >> 32), static_cast<std::int32_t>(s.key), s.merge);
+}
+
+void MergeTable::set(std::int32_t left, std::int32_t right, Merge merge) {
+  if (4 * (used_ + 1) > 3 * slots_.size()) reserve(2 * slots_.size());
+  const std::uint64_t key = pack(left, right);
+  std::size_t at = slot(key);
+  while (slots_[at].key != empty && slots_[at].key != key) at = (at + 1) & mask_;
+  if (slots_[at].key == empty) ++used_;
+  slots_[at] = {key, merge};
+}
+
+void merge_short_word(const MergeTable& merges, std::vector<std::int32_t>& symbols) {
+  if (symbols.size() < 2) return;
+  // pairs[i]: the merge of symbols i and i + 1.
+  std::vector<MergeTable::Merge> pairs(symbols.size() - 1);
+  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = merges.find(symbols[i], symbols[i + 1]);
+  while (!pairs.empty()) {
+    const auto best = std::min_element(pairs.begin(), pairs.end(),
+                                       [](const auto& a, const auto& b) { return a.rank < b.rank; });
+    if (best->rank == MergeTable::none) return;
+    const std::size_t i = static_cast<std::size_t>(best - pairs.begin());
+    symbols[i] = best->id;
+    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    pairs.erase(best);
+    if (i > 0) pairs[i - 1] = merges.find(symbols[i - 1], symbols[i]);
+    if (i < pairs.size()) pairs[i] = merges.find(symbols[i], symbols[i + 1]);
+  }
+}
+
+void merge_long_word(const MergeTable& merges, std::vector<std::int32_t>& symbols) {
+  if (symbols.size() < 2) return;
+  constexpr std::uint32_t end = 0xFFFFFFFF;
+  // A list of symbols linked both ways; one that was merged into its left neighbour has no pair and is not linked to.
+  struct Link {
+    std::int32_t id;
+    std::uint32_t previous, next;
+    MergeTable::Merge pair;  // with the next
+  };
+  const std::size_t n = symbols.size();
+  std::vector<Link> links(n);
+  // Rank above position: the queue's order, and all that an entry needs. It is stale where its pair has another rank now.
+  using Entry = std::uint64_t;
+  std::vector<Entry> entries;
+  entries.reserve(n);
+  const auto entry = [&](std::size_t i) { return (Entry{links[i].pair.rank} << 32) | i; };
+  for (std::size_t i = 0; i < n; ++i) {
+    links[i] = {symbols[i], static_cast<std::uint32_t>(i - 1), i + 1 < n ? static_cast<std::uint32_t>(i + 1) : end,
+                i + 1 < n ? merges.find(symbols[i], symbols[i + 1]) : MergeTable::Merge{MergeTable::none, -1}};
+    if (links[i].pair.rank != MergeTable::none) entries.push_back(entry(i));
+  }
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue(std::greater<>(), std::move(entries));
+  const auto pair_again = [&](std::uint32_t i) {
+    Link& l = links[i];
+    l.pair = l.next == end ? MergeTable::Merge{MergeTable::none, -1} : merges.find(l.id, links[l.next].id);
+    if (l.pair.rank != MergeTable::none) queue.push(entry(i));
+  };
+  while (!queue.empty()) {
+    const Entry top = queue.top();
+    queue.pop();
+    const auto i = static_cast<std::uint32_t>(top);
+    Link& left = links[i];
+    if (left.pair.rank != static_cast<std::uint32_t>(top >> 32)) continue;
+    Link& right = links[left.next];
+    left.id = left.pair.id;
+    right.pair.rank = MergeTable::none;
+    left.next = right.next;
+    if (left.next != end) links[left.next].previous = i;
+    pair_again(i);
+    if (i != 0) pair_again(left.previous);
+  }
+  symbols.clear();
+  for (std::uint32_t i = 0; i != end; i = links[i].next) symbols.push_back(links[i].id);
+}
+
+std::int32_t Bpe::character_id(std::string_view character) const {
+  const utf8::Character c = utf8::next(character, 0);
+  return c.code < characters_.size() ? characters_[c.code] : vocabulary_.find(character);
+}
+
+void Bpe::symbols_of(std::string_view word, std::vector<std::int32_t>& symbols) const {
+  symbols.clear();
+  // An unknown character waits for the next one, which may belong to the same run. One whose bytes are all tokens does
+  // not end the run, so the run's unk_token comes after it: odd, but so the reference has it.
+  bool waiting = false;
+  for (std::size_t at = 0; at < word.size();) {
+    const std::string_view character = word.substr(at, utf8::next(word, at).size);
+    at += character.size();
+    if (const std::int32_t id = character_id(character); id >= 0) {
+      if (waiting) symbols.push_back(unknown_);
+      waiting = false;
+      symbols.push_back(id);
+      continue;
+    }
+    if (!byte_tokens_.empty()) {
+      const auto token = [&](char b) { return byte_tokens_[static_cast<unsigned char>(b)]; };
+      if (std::all_of(character.begin(), character.end(), [&](char b) { return token(b) >= 0; })) {
+        for (const char b : character) symbols.push_back(token(b));
+        continue;
+      }
+    }
+    if (unknown_ < 0) continue;
+    if (waiting && !fuse_unknown_) symbols.push_back(unknown_);
+    waiting = true;
+  }
+  if (waiting) symbols.push_back(unknown_);
+}
+
+void Bpe::encode(std::string_view piece, std::vector<std::int32_t>& ids) const {
+  const std::uint64_t hash = hash_bytes(piece);
+  if (ignore_merges_) {
+    if (const std::int32_t id = vocabulary_.find(piece, hash); id >= 0) {
+      ids.push_back(id);
+      return;
+    }
+  }
+  const bool may_keep = piece.size() <= WordCache::longest;
+  if (may_keep) {
+    WordCache::Use cache(cache_);
+    if (cache) {
+      if (const std::vector<std::int32_t>* found = cache.find(piece, hash)) {
+        ids.insert(ids.end(), found->begin(), found->end());
+        return;
+      }
+    }
+  }
+  std::vector<std::int32_t> symbols;
+  symbols.reserve(piece.size());
+  symbols_of(piece, symbols);
+  if (symbols.size() <= short_word) merge_short_word(merges_, symbols);
+  else merge_long_word(merges_, symbols);
+  ids.insert(ids.end(), symbols.begin(), symbols.end());
+  if (may_keep) {
+    WordCache::Use cache(cache_);
+    if (cache) cache.keep(piece, hash, symbols.data(), symbols.data() + symbols.size());
+  }
+}
+
+void Bpe::read_vocabulary(const Reader& reader) {
+  const Reader vocab = reader.member("vocab");
+  const JsonObject* object = vocab.json().as_object();
+  if (!object) return vocab.fail("tokenizer-field", "expected an object from tokens to ids");
+  std::size_t bytes = 0;
+  for (const JsonMember& m : *object) bytes += m.key.size();
+  vocabulary_.reserve(object->size(), bytes);
+  // Ids number the rows of a table, so a few large ones must not make it huge.
+  const std::size_t limit = std::max<std::size_t>(1u << 20, 4 * object->size());
+  for (const JsonMember& m : *object) {
+    const auto at = [&] { return Reader(m.value, "model.vocab[" + quoted(m.key) + "]", reader.state()); };
+    const std::optional<std::uint64_t> id = m.value.as_uint();
+    if (!id || *id >= limit)
+      return at().fail("tokenizer-vocabulary", "expected an id from 0 to " + std::to_string(limit - 1));
+    if (vocabulary_.add(m.key, static_cast<std::int32_t>(*id)) == Vocabulary::Added::id_twice)
+      return at().fail("tokenizer-vocabulary", "the id " + std::to_string(*id) + " is that of another token too, " +
+                                                   quoted(vocabulary_.token(static_cast<std::int32_t>(*id))));
+  }
+}
+
+void Bpe::read_merges(const Reader& reader) {
+  const Reader merges = reader.member("merges");
+  const JsonArray* list = merges.json().as_array();
+  if (!list) return merges.fail("tokenizer-field", "expected a list of merges");
+  merges_.reserve(list->size());
+  std::string merged;
+  std::uint32_t rank = 0;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const Json& item = (*list)[i];
+    const auto fail = [&](const std::string& what) {
+      Reader(item, "model.merges[" + std::to_string(i) + "]", reader.state()).fail("tokenizer-vocabulary", what);
+    };
+    std::string_view left, right;
+    if (const std::string* text = item.as_string()) {  // "a b"
+      if (text->starts_with("#version")) continue;
+      const std::size_t space = text->find(' ');
+      if (space == std::string::npos || text->find(' ', space + 1) != std::string::npos)
+        return fail("expected two tokens with one space between them, found " + quoted(*text));
+      left = std::string_view(*text).substr(0, space);
+      right = std::string_view(*text).substr(space + 1);
+    } else {  // ["a", "b"]
+      const JsonArray* pair = item.as_array();
+      const std::string* a = pair && pair->size() == 2 ? (*pair)[0].as_string() : nullptr;
+      const std::string* b = pair && pair->size() == 2 ? (*pair)[1].as_string() : nullptr;
+      if (!a || !b) return fail("expected \"a b\" or [\"a\", \"b\"]");
+      left = *a, right = *b;
+    }
+    merged.assign(left).append(right);
+    const std::int32_t left_id = vocabulary_.find(left), right_id = vocabulary_.find(right);
+    const std::int32_t id = vocabulary_.find(merged);
+    if (left_id < 0 || right_id < 0 || id < 0)
+      return fail("the token " + quoted(left_id < 0 ? left : right_id < 0 ? right : std::string_view(merged)) +
+                  " is not in the vocabulary");
+    merges_.set(left_id, right_id, {rank++, id});
+  }
+}
+
+void Bpe::index_characters() {
+  characters_.assign(0x800, -1);
+  std::string character;
+  for (char32_t c = 0; c < characters_.size(); ++c) {
+    character.clear();
+    utf8::append(character, c);
+    characters_[c] = vocabulary_.find(character);
+  }
+}
+
+std::unique_ptr<Bpe> Bpe::read(const Reader& reader) {
+  reader.only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+               "byte_fallback", "ignore_merges", "vocab", "merges"});
+  if (reader.has("dropout") && reader.member("dropout").json().as_double().value_or(1) != 0)
+    reader.member("dropout").fail("tokenizer-unsupported", "merging with dropout, at random, is not carried out",
+                                  "it is meant for training: set it to null");
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+    if (reader.has(key) && !reader.string(key).empty())
+      reader.member(key).fail("tokenizer-unsupported", "marks on the parts of a word are not carried out");
+  auto bpe = std::make_unique<Bpe>();
+  bpe->fuse_unknown_ = reader.boolean("fuse_unk", false);
+  bpe->ignore_merges_ = reader.boolean("ignore_merges", false);
+  bpe->read_vocabulary(reader);
+  if (!reader.ok()) return nullptr;
+  bpe->read_merges(reader);
+  bpe->index_characters();
+  if (reader.has("unk_token")) {
+    const std::string token = reader.string("unk_token");
+    bpe->unknown_ = bpe->vocabulary_.find(token);
+    if (bpe->unknown_ < 0)
+      reader.member("unk_token").fail("tokenizer-vocabulary", "the token " + quoted(token) + " is not in the vocabulary");
+  }
+  if (reader.boolean("byte_fallback", false)) {
+    constexpr char digits[] = "0123456789ABCDEF";
+    for (unsigned b = 0; b < 256; ++b)
+      bpe->byte_tokens_.push_back(
+          bpe->vocabulary_.find(std::string("<0x") + digits[b >> 4] + digits[b & 15] + ">"));
+  }
+  if (!reader.ok()) return nullptr;
+  return bpe;
+}
+
+std::unique_ptr<Model> read_model(const Reader& reader) {
+  // Files of old have no type here; they are BPE if they have merges.
+  const std::string type = reader.has("type") || !reader.has("merges") ? reader.type() : "BPE";
+  if (!reader.ok()) return nullptr;
+  if (type == "BPE") return Bpe::read(reader);
+  reader.refuse_type(type, {"BPE"});
+  return nullptr;
+}
+
+}  // namespace modelc

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Writes runtime/tokenizer/unicode_additions.h: the characters that Unicode 15, 15.1 and 16 added, by general category.
+
+The system's libraries may know Unicode 14 only (Debian 12), but the reference implementation splits text by Unicode 16.
+Needs Python 3.11 (whose unicodedata is Unicode 14) and the package `tokenizers` (whose \\p{..} is Unicode 16).
+"""
+import pathlib
+import sys
+import unicodedata
+
+import tokenizers
+from tokenizers import Regex
+from tokenizers.pre_tokenizers import Split
+
+# The scripts that regex_translate.cpp carries out.
+SCRIPTS = (
+    "Arabic Armenian Bengali Bopomofo Cherokee Common Cyrillic Devanagari Ethiopic Georgian Greek Gujarati Gurmukhi Han "
+    "Hangul Hebrew Hiragana Inherited Kannada Katakana Khmer Lao Latin Malayalam Mongolian Myanmar Oriya Sinhala Tamil "
+    "Telugu Thai Tibetan"
+).split()
+CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co".split()
+
+
+def matched(pattern, codes):
+    """Those of `codes` that the one-character pattern matches."""
+    text = "".join(map(chr, codes))
+    kept = set()
+    for _, (a, b) in Split(Regex(pattern), "removed").pre_tokenize_str(text):
+        kept.update(text[a:b])
+    return {c for c in codes if chr(c) not in kept}
+
+
+def main():
+    if unicodedata.unidata_version != "14.0.0":
+        sys.exit(f"unicodedata is {unicodedata.unidata_version}, needed is 14.0.0 (Python 3.11)")
+    unassigned = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000 and unicodedata.category(chr(c)) == "Cn"]
+    category = {}
+    for name in CATEGORIES:
+        for c in matched(rf"\p{{{name}}}", unassigned):
+            category[c] = name
+    script = {}
+    for name in SCRIPTS:
+        for c in matched(rf"\p{{{name}}}", unassigned):
+            script[c] = name
+    ranges = []
+    for c in sorted(category):
+        key = (category[c], script.get(c, ""))
+        if ranges and ranges[-1][1] == c - 1 and ranges[-1][2] == key:
+            ranges[-1][1] = c
+        else:
+            ranges.append([c, c, key])
+    lines = [
+        f'    {{0x{a:05X}, 0x{b:05X}, "{name}", "{of_script}"}},'
+        for a, b, (name, of_script) in ranges
+    ]
+    text = f"""// Characters that Unicode 15, 15.1 and 16 added to Unicode 14, by general category. Written by
+// tools/make_unicode_additions.py with tokenizers {tokenizers.__version__}.
+#pragma once
+
+#include <cstdint>
+
+namespace modelc::unicode {{
+
+struct Addition {{
+  std::uint32_t first, last;
+  char category[3];
+  const char* script;  // of those that patterns may name; empty for others
+}};
+
+// By code, {len(category)} characters.
+inline constexpr Addition additions[] = {{
+""" + "\n".join(lines) + """
+};
+
+}  // namespace modelc::unicode
+"""
+    path = pathlib.Path(__file__).resolve().parent.parent / "unicode_additions.h"
+    path.write_text(text)
+    print(f"{path}: {len(ranges)} ranges, {len(category)} characters")
+
+
+if __name__ == "__main__":
+    main()
