@@ -10,6 +10,7 @@
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
 #include "runtime/device/matrix.h"
+#include "runtime/device/mixed.h"
 #include "runtime/device/model.h"
 #include "runtime/device/module.h"
 #include "runtime/device/step.h"

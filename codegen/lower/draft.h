@@ -113,6 +113,7 @@ void pack_products(Draft&);                      // linears on one input → one
 void fuse_products(Draft&);                      // gate/up and their elementwise → linear_map; + residual → linear_add
 void fuse_residual_norm(Draft&);                 // x + y and its norm → add_rms_norm
 void remove_unused(Draft&);
+void settle(Draft&);                             // inserts the copies that buffers need
 // Gives every value a buffer, every buffer an offset, and turns the draft into the plan's function.
 plan::Function plan_memory(Draft&, plan::Class&, plan::Program&);
 

@@ -60,7 +60,9 @@ struct Buffer {
 };
 
 // ---- steps ----------------------------------------------------------------------------------------------------------
-struct Trace { std::string name; Operand value; };         // after the step: name below the module, "" = its own result
+// Reported after the step, under the module at `member` ("" = this one; in a loop with `element`, the element or below it)
+// and a name below that ("" = the module's own result).
+struct Trace { std::string member; std::string name; Operand value; bool element = false; };
 
 // Products. One block per weight; `pack` names Class::packs.
 struct Linear { std::uint32_t pack = 0; Operand x; std::vector<Operand> outs; };

@@ -66,7 +66,10 @@ Excerpt excerpt(std::string_view line, std::size_t begin, std::size_t end, char 
     for (; ahead > max_shown / 3; --ahead) first += source::decode_utf8(line, first).length;
   }
   Excerpt e;
-  if (first > 0) e.text = "…", e.marks = " ";
+  if (first > 0) {
+    e.text.append("…");
+    e.marks.push_back(' ');
+  }
   std::size_t count = 0;
   for (std::size_t i = first; i < line.size(); ++count) {
     if (count == max_shown) {

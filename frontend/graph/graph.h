@@ -57,6 +57,7 @@ struct WeightDecl {
   std::string path;                              // "weight", or what `at` says
   Type type;                                     // shape known at compile time
   std::string shape_text;                        // the formula as written: "[heads * d, c.hidden_size]"
+  std::string shape_numbers;                     // the same in numbers: "[4 * 16, 40]"; "" when that says no more
   std::vector<std::string> origins;              // "hidden_size = 40 from config.json:12", one per config value in it
   std::optional<DType> required_dtype;           // none: any float or block encoding, as stored
   WeightRole role = WeightRole::vector;
@@ -156,7 +157,9 @@ struct Class {
 // ---- checkpoint -----------------------------------------------------------------------------------------------------
 // Rules with whole names (patterns over components, language.md section 5), already joined from all modules; the same
 // matcher (runtime/checkpoint/mapping.h) reads them at compile time and at load.
-struct AliasRule { std::string weight; std::string target; Where where; };       // weight takes target's when absent
+// Weight takes target's when absent. One that the configuration turned off is kept for the message about a missing weight:
+// its condition as written, and why it is off ("tie_word_embeddings = false from config.json:24").
+struct AliasRule { std::string weight; std::string target; Where where; std::string off_when; std::string off_because; };
 struct IgnoreRule { std::string pattern; Where where; };
 struct RenameRule { std::string file; std::string model; Where where; };         // file pattern = model pattern
 struct CheckpointRules {

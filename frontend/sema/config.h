@@ -82,19 +82,24 @@ struct VariantDef {
   std::vector<std::string> tags() const;                        // all, in order
 };
 
-// Definitions, made once. Null where the definition itself is wrong (reported once).
+// Definitions, made once. Null where the definition itself is wrong (all that is wrong with it is reported once).
 class ConfigDefs {
  public:
-  ConfigDefs(const source::SourceManager& sources, diag::Sink& sink) : sources_(sources), sink_(sink) {}
+  explicit ConfigDefs(Evaluator& evaluator) : evaluator_(evaluator) {}
   const ConfigDef* config(const Symbol& symbol);
   const VariantDef* variant(const Symbol& symbol);
 
  private:
   friend class ConfigDefiner;
-  const source::SourceManager& sources_;
-  diag::Sink& sink_;
-  std::map<const Symbol*, std::unique_ptr<ConfigDef>> configs_;      // null: failed, or being made
-  std::map<const Symbol*, std::unique_ptr<VariantDef>> variants_;
+  template <class Def>
+  struct Entry {
+    std::unique_ptr<Def> def;                        // null: failed, or being made
+    bool open = false;                               // being made
+  };
+  Evaluator& evaluator_;
+  int depth_ = 0;                                    // of the chain of bases at hand
+  std::map<const Symbol*, Entry<ConfigDef>> configs_;
+  std::map<const Symbol*, Entry<VariantDef>> variants_;
 };
 
 // ---- binding --------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ namespace modelc::sema {
 struct EvaluatorLimits {
   std::size_t call_depth = 64;                       // fns in fns
   std::size_t list_elements = 1'000'000;             // of one comprehension
-  std::uint64_t steps = 50'000'000;                  // expressions evaluated by one Evaluator
+  std::uint64_t steps = 10'000'000;                  // expressions evaluated by one Evaluator
 };
 
 class Evaluator {
@@ -47,23 +47,39 @@ class Evaluator {
   // Who builds the graph; null: only static values are allowed. Returns the one before: restore it.
   TensorContext* set_tensors(TensorContext* tensors);
   InterfaceChecker* set_interfaces(InterfaceChecker* interfaces);
+  TensorContext* tensors() const;
+  InterfaceChecker* interfaces() const;
 
   // ---- expressions
   Value eval(const ast::Expr& expr, const Environment& env);
   // A name where it is used: locals, sources, file, imports, prelude.
   Value lookup(const ast::Name& name, const Environment& env);
+  // `value.name`, and a value called.
+  Value field(const Value& object, const ast::Name& name, source::Span object_span);
+  Value call(const Value& callee, std::span<const Argument> arguments, source::Span callee_span, source::Span span);
   // A condition: `if` of a member, `require`, `when`. Nothing when it is not a static boolean (reported).
   std::optional<bool> condition(const ast::Expr& expr, const Environment& env);
   // An integer or a dim, or an error. `what` is for the message: "a size of `weight`".
   Value size(const ast::Expr& expr, const Environment& env, std::string_view what);
-  // Each size at least 1; an axis may be one of run time.
+  // Each size at least 1, or with a run-time axis in it.
   std::vector<ShapeAxis> shape(const ast::Shape& shape, const Environment& env);
   std::vector<Argument> arguments(const ast::Args& args, const Environment& env);
 
+  // The size that an `axis` declares; the axis is made in dims() when it is first used. An error when it is wrong.
+  Value axis(const Symbol& symbol);
+  // What is said of a name that is nowhere, with the nearest one.
+  void report_unknown_name(const ast::Name& name, const Environment& env);
+
   // ---- functions and blocks
   Value call(const Closure& function, std::span<const Argument> arguments, source::Span span);
-  // Statements up to `return`: its value (a tuple of several), or none. Names defined stay in `env`.
+  // The body of a forward or an entry: its `return` (a tuple of several values), or none without one. Names defined stay
+  // in `env`.
   Value run(const ast::Block& block, Environment& env);
+  // For definitions of which no instance is made: reports each name that is nothing, evaluating nothing. `env` says what
+  // is declared around; the values of its names do not matter.
+  void check_names(const ast::Expr& expr, const Environment& env);
+  void check_names(const ast::Block& block, const Environment& env);
+  void check_names(const ast::Type& type, const Environment& env);
 
   // ---- parameters
   // Binds arguments to the parameters of `owner` ("the module `Linear`"), positional first, then by name; missing ones by
@@ -90,12 +106,28 @@ class Evaluator {
   // All of a module's text, its parameters being the values given where they are configurations, else unknown.
   void touch(const ast::ModuleDecl& module, const FileSymbols& file, std::span<const Argument> arguments);
 
+  // `require condition, "text"` of a module or config. False when it is not met or cannot be told (reported).
+  bool require(const ast::RequireItem& item, const Environment& env, std::string_view owner);
+
+  // While it lives, each message carries the note: what is being done, and for whom. Notes nest.
+  class Reason {
+   public:
+    Reason(Evaluator& evaluator, std::string note);
+    ~Reason();
+    Reason(const Reason&) = delete;
+    Reason& operator=(const Reason&) = delete;
+
+   private:
+    Evaluator& evaluator_;
+  };
+
   // ---- ownership
   const ConfigInstance* adopt(std::unique_ptr<ConfigInstance> instance);
   const VariantInstance* adopt(std::unique_ptr<VariantInstance> instance);
   const NameSource& adopt(std::unique_ptr<NameSource> source);
   // The scope of a bound configuration's fields, lets and fns, as its own expressions see them.
   const NameSource& scope_of(const ConfigInstance& instance);
+  void set_scope(const ConfigInstance& instance, const NameSource& scope);
 
  private:
   friend class Expressions;                          // evaluator.cpp and its neighbours: one class, several files

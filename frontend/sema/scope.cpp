@@ -58,6 +58,14 @@ std::optional<Value> Environment::lookup(std::string_view name, source::Span use
   return node->source != nullptr ? node->source->lookup(name, use) : node->value;
 }
 
+std::optional<Value> Environment::peek(std::string_view name) const {
+  const Node* node = find(name);
+  if (node == nullptr) return std::nullopt;
+  if (node->source == nullptr) return node->value;
+  auto value = node->source->peek(name);
+  return value ? std::move(*value) : Value::error();
+}
+
 std::optional<source::Span> Environment::declared(std::string_view name) const {
   const Node* node = find(name);
   if (node == nullptr) return std::nullopt;
@@ -67,6 +75,11 @@ std::optional<source::Span> Environment::declared(std::string_view name) const {
 bool Environment::is_local(std::string_view name) const {
   const Node* node = find(name);
   return node != nullptr && node->source == nullptr;
+}
+
+const NameSource* Environment::source_of(std::string_view name) const {
+  const Node* node = find(name);
+  return node != nullptr ? node->source : nullptr;
 }
 
 void Environment::names(std::vector<std::string>& into) const {

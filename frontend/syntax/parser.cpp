@@ -29,8 +29,8 @@ void prepare(P& parser, Method method) {
 
 // Runs `rule` on the tokens and `use` on its tree, while the parser that owns the tree lives. Null, with what was wrong
 // in `error`, when the text does not fit.
-template <class Rule, class Use>
-auto read(Tokens& tokens, Rule rule, Use use, std::optional<SyntaxError>& error) -> decltype(use(*rule(*(P*)nullptr))) {
+template <class Tree, class Rule, class Use>
+Tree read(Tokens& tokens, Rule rule, Use use, std::optional<SyntaxError>& error) {
   for (const Method method : {Method::quick, Method::full}) {
     P parser(&tokens.stream());
     prepare(parser, method);
@@ -81,7 +81,7 @@ std::unique_ptr<ast::File> parse(source::FileId file, const source::SourceManage
   if (!tokens.read(sink) || !check_language(tokens, sink)) return nullptr;
   std::optional<SyntaxError> error;
   const std::size_t errors = sink.error_count();
-  auto tree = read(
+  auto tree = read<std::unique_ptr<ast::File>>(
       tokens, [](P& parser) { return parser.file(); }, [&](P::FileContext& c) { return Builder(tokens, sink).file(c); },
       error);
   if (error && tree == nullptr) report_all(*error, tokens, sink);
@@ -94,7 +94,7 @@ ast::ExprPtr parse_expr(source::FileId text, const source::SourceManager& source
   if (!tokens.read(sink)) return nullptr;
   std::optional<SyntaxError> error;
   const std::size_t errors = sink.error_count();
-  auto tree = read(
+  auto tree = read<ast::ExprPtr>(
       tokens, [](P& parser) { return parser.oneExpr(); },
       [&](P::OneExprContext& c) { return Builder(tokens, sink).expr(*c.expr()); }, error);
   if (error && tree == nullptr) report(*error, tokens, sink);

@@ -1,6 +1,5 @@
 #include "frontend/syntax/recovery.h"
 
-#include <algorithm>
 #include <optional>
 
 namespace modelc::syntax {
@@ -15,6 +14,7 @@ enum class Rest { file, module, config };
 struct Start {
   std::size_t index;
   Rest rest;
+  bool certain;  // something does begin here; otherwise it may be the midst of what was wrong
 };
 
 bool begins_declaration(const Tokens& tokens, std::size_t i) {
@@ -29,9 +29,8 @@ bool begins_declaration(const Tokens& tokens, std::size_t i) {
   }
 }
 
-// Whether the error stands between the braces of a declaration with this body.
-std::optional<Rest> body(const SyntaxError& error, const Tokens& tokens) {
-  if (tokens.depth(error.found) == 0) return std::nullopt;
+// The kind of body that the declaration with the error has, if it has members to go on with.
+std::optional<Rest> kind_of_body(const SyntaxError& error) {
   for (const std::size_t rule : error.rules) {
     switch (rule) {
       // Declarations come before the rest rules on the way out, since a rest may go on with further ones.
@@ -46,20 +45,29 @@ std::optional<Rest> body(const SyntaxError& error, const Tokens& tokens) {
   return std::nullopt;
 }
 
+// Whether the token stands within braces that opened outside of all other brackets: the body, not the head.
+bool in_braces(const Tokens& tokens, std::size_t index) {
+  if (tokens.depth(index) == 0) return false;
+  while (tokens.depth(index) > 0) --index;
+  return tokens.all()[index]->getType() == P::LBRACE;
+}
+
 // Where to read on behind `error`: the next line of the body that begins a member, or the next declaration.
 std::optional<Start> next_start(const SyntaxError& error, const Tokens& tokens) {
   const std::vector<Token*>& all = tokens.all();
-  const std::optional<Rest> in_body = body(error, tokens);
+  const std::optional<Rest> body = kind_of_body(error);
   for (std::size_t i = tokens.next(error.found); all[i]->getType() != Token::EOF; i = tokens.next(i)) {
     const std::uint32_t depth = tokens.depth(i);
-    if (depth == 0 && begins_declaration(tokens, i)) return Start{i, Rest::file};
-    // A line of the body: a closing brace ends it and is no member.
-    if (in_body && depth == 1 && tokens.first_on_line(i) && all[i]->getType() != P::RBRACE) return Start{i, *in_body};
-    if (depth == 1 && all[i]->getType() == P::RBRACE) {
-      // The body ends: go on with what follows it, whatever that is.
+    const bool closes = all[i]->getType() == P::RBRACE;
+    if (depth == 0 && begins_declaration(tokens, i)) return Start{i, Rest::file, true};
+    if (!body || depth != 1) continue;
+    if (closes) {
+      // The body ends, and what follows it begins a declaration, well written or not.
       const std::size_t after = tokens.next(i);
-      if (in_body && begins_declaration(tokens, after)) return Start{after, Rest::file};
+      if (all[after]->getType() == Token::EOF) return std::nullopt;
+      return Start{after, Rest::file, true};
     }
+    if (tokens.first_on_line(i) && in_braces(tokens, i)) return Start{i, *body, all[i]->getType() == P::PARAM};
   }
   return std::nullopt;
 }
@@ -96,14 +104,13 @@ void report_all(const SyntaxError& first, Tokens& tokens, diag::Sink& sink) {
     if (!start) return;
     const std::optional<SyntaxError> found = read_from(*start, tokens);
     if (!found) return;
-    // Where reading began in the midst of something, its first words do not fit; that is no mistake of the text's.
-    const bool at_start = found->found <= tokens.next(start->index);
+    // Where reading began in the midst of something, its first words do not fit; that is no mistake of the text's. A
+    // name that begins a line is different: it may be a misspelt word.
+    const Token& first_word = *tokens.all()[start->index];
+    const bool in_midst = !start->certain && (found->found == start->index ||
+                                              (found->found == tokens.next(start->index) && first_word.getType() != P::ID));
     error = *found;
-    if (at_start) {
-      error.found = std::max(error.found, start->index);
-      if (start->rest != Rest::file && error.rules.empty()) error.rules.push_back(P::RuleModuleRest);
-      continue;
-    }
+    if (in_midst) continue;
     report(error, tokens, sink);
     ++messages;
   }

@@ -79,19 +79,6 @@ bool is_word(std::string_view text) {
 
 std::string in_ticks(std::string_view text) { return "`" + std::string(text) + "`"; }
 
-// A token type as it is written, without quotation marks: "(", "param"; empty for classes such as names and numbers.
-std::string written(std::size_t type) {
-  static const antlr4::dfa::Vocabulary& vocabulary = []() -> const antlr4::dfa::Vocabulary& {
-    // The vocabulary belongs to the class; a parser must exist to ask for it.
-    static antlr4::ListTokenSource no_source{{}};
-    static antlr4::CommonTokenStream no_tokens{&no_source};
-    static P parser{&no_tokens};
-    return parser.getVocabulary();
-  }();
-  const std::string quoted = vocabulary.getLiteralName(type);
-  return quoted.size() > 2 ? quoted.substr(1, quoted.size() - 2) : std::string();
-}
-
 // What stands there: "the name `x`", "`)`", "the end of the file".
 std::string describe(const Tokens& tokens, const Token& t) {
   std::string text = std::string(tokens.text(t));
@@ -109,7 +96,8 @@ struct Expectation {
   bool name = false;
   bool expression = false;
   bool declaration = false;
-  bool member = false;
+  bool member = false;     // of a module or a configuration
+  bool statement = false;
   std::vector<std::string> words;  // what is said, best first
 
   std::string text() const {
@@ -122,8 +110,15 @@ struct Expectation {
   }
 };
 
+bool within(const SyntaxError& error, std::initializer_list<std::size_t> rules) {
+  return std::any_of(rules.begin(), rules.end(), [&](std::size_t r) {
+    return std::find(error.rules.begin(), error.rules.end(), r) != error.rules.end();
+  });
+}
+
 // The expected types in words: kinds of things where a kind is meant, signs otherwise.
-Expectation expectation(std::set<std::size_t> types) {
+Expectation expectation(const SyntaxError& error, const Tokens& tokens) {
+  std::set<std::size_t> types = error.expected;
   Expectation e;
   auto has = [&](std::initializer_list<std::size_t> all) {
     return std::all_of(all.begin(), all.end(), [&](std::size_t t) { return types.count(t) != 0; });
@@ -132,7 +127,7 @@ Expectation expectation(std::set<std::size_t> types) {
     for (const std::size_t t : some) types.erase(t);
   };
   // A type drops out of the list if a kind of thing covers it. Any word may be a name, so where a name may stand all words do.
-  auto take_words = [&] { std::erase_if(types, [](std::size_t t) { return t == P::ID || is_word(written(t)); }); };
+  auto take_words = [&] { std::erase_if(types, [&](std::size_t t) { return t == P::ID || is_word(tokens.written(t)); }); };
   auto take_operators = [&] {
     take({P::CARET, P::MINUS, P::PLUS, P::STAR, P::SLASH, P::PERCENT, P::COALESCE, P::EQUAL, P::UNEQUAL, P::LESS,
           P::LESS_EQUAL, P::GREATER, P::GREATER_EQUAL, P::IN, P::IS, P::AS, P::AND, P::OR, P::DOT, P::LPAREN, P::LBRACK});
@@ -147,7 +142,8 @@ Expectation expectation(std::set<std::size_t> types) {
   e.name = has({P::ID, P::LANGUAGE, P::SAME});
   e.expression = e.name && has({P::MINUS, P::LPAREN, P::STRING, P::MATCH});
   e.declaration = !e.name && has({P::AXIS, P::MODULE, P::MODEL, P::TEST});
-  e.member = e.name && has({P::PARAM, P::REQUIRE, P::LET, P::RBRACE}) && !e.expression;
+  e.statement = e.name && !e.expression && has({P::LET, P::FOR, P::RETURN});
+  e.member = e.name && !e.expression && has({P::LET, P::FN, P::RBRACE});
   auto kind = [&](const char* words) {
     e.words.emplace_back(words);
     take_words();
@@ -167,8 +163,9 @@ Expectation expectation(std::set<std::size_t> types) {
     kind(rule ? "a rule" : has({P::STRING}) ? "a tensor pattern" : "a component of a pattern");
     take({P::STAR, P::STARS, P::INT, P::FLOAT, P::LBRACE, P::STRING, P::LBRACK});
   } else if (e.member) {
-    kind(has({P::PARAM, P::REFUSE}) && !has({P::LET, P::FN}) ? "a name" : "a member or field");
-  } else if (e.name && has({P::LET, P::FOR, P::RETURN})) {
+    kind(within(error, {P::RuleModuleDecl, P::RuleModuleRest}) ? "a member (`name: …`, `param`, `let`, `forward`, …)"
+                                                               : "a field (`name: type`, `require`, `refuse`, …)");
+  } else if (e.statement) {
     kind("a statement");
   } else if (e.name) {
     kind("a name");
@@ -192,9 +189,11 @@ Expectation expectation(std::set<std::size_t> types) {
     } else if (t == P::STRING) {
       others.emplace_back("a string");
     } else {
-      signs.push_back(in_ticks(written(t)));
+      signs.push_back(in_ticks(tokens.written(t)));
     }
   }
+  // Signs before words: `:` is forgotten more often than `at`.
+  std::stable_partition(signs.begin(), signs.end(), [](const std::string& sign) { return !is_word(sign.substr(1)); });
   e.words.insert(e.words.end(), others.begin(), others.end());
   if (e.words.size() + signs.size() <= most) {
     e.words.insert(e.words.end(), signs.begin(), signs.end());
@@ -213,7 +212,7 @@ const char* construct(const std::vector<std::size_t>& rules) {
       case P::RuleArgs: return "in the arguments of a call";
       case P::RuleArm: return "in an arm of `match`";
       case P::RuleForClause: return "in a comprehension";
-      case P::RuleSuffix: return "in a slice";
+      case P::RuleSlice: return "in a slice";
       case P::RuleShape: return "in a shape";
       case P::RuleType: return "in a type";
       case P::RuleParams: return "in the parameters";
@@ -237,12 +236,6 @@ const char* construct(const std::vector<std::size_t>& rules) {
   return "";
 }
 
-bool within(const SyntaxError& error, std::initializer_list<std::size_t> rules) {
-  return std::any_of(rules.begin(), rules.end(), [&](std::size_t r) {
-    return std::find(error.rules.begin(), error.rules.end(), r) != error.rules.end();
-  });
-}
-
 // The way out, where the mistake is a known one.
 std::string advice(const SyntaxError& error, const Expectation& e, const Tokens& tokens) {
   const std::vector<Token*>& all = tokens.all();
@@ -250,7 +243,7 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
   const Token& last = *all[tokens.previous(error.found)];
   const std::size_t type = found.getType();
   const std::size_t next = all[tokens.next(error.found)]->getType();
-  const std::size_t innermost = error.rules.empty() ? P::RuleFile : error.rules.front();
+  const std::size_t innermost = error.rules.empty() ? std::size_t{P::RuleFile} : error.rules.front();
   auto expects = [&](std::size_t t) { return error.expected.count(t) != 0; };
 
   if (type == P::IMPORT && e.declaration) return "imports stand before all declarations";
@@ -258,7 +251,7 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
     return diag::did_you_mean(tokens.text(found), {"axis", "config", "variant", "interface", "module", "model", "fn", "op",
                                                    "encoding", "test", "import"});
   }
-  if (type == P::STARS && within(error, {P::RuleExpr, P::RulePostfix, P::RuleArgs})) return "a power is written `a ^ b`";
+  if (type == P::STARS) return "a power is written `a ^ b`";
   if (type == P::BAR && next == P::BAR) return "write `or`";
   if (type == P::SLASH && next == P::SLASH) return "whole division is written `div(a, b)`";
   if (type == P::ASSIGN) {
@@ -276,6 +269,13 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
   }
   if (last.getType() == P::COMMA && e.expression && (type == P::RPAREN || type == P::RBRACK)) {
     return "no comma stands before the closing bracket";
+  }
+  if (last.getType() == P::IS) return "`is` asks for a literal, as in `x is \"yarn\"`; equality is written `==`";
+  if (type == P::COMMA && expects(P::ASSIGN) && innermost == P::RuleStatement) {
+    return "several results stand in parentheses: `let (a, b) = …`";
+  }
+  if (innermost == P::RuleStatement && expects(P::ASSIGN) && expects(P::LPAREN) && !is_word(tokens.text(found))) {
+    return "a value by itself does nothing: `return` it, or name it with `let`";
   }
   if (expects(P::ELSE) && error.expected.size() == 1) return "a conditional is written `a if condition else b`";
   if (type == P::IF && within(error, {P::RuleBlock})) return "`if` stands within an expression: `a if condition else b`";
@@ -298,9 +298,10 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
 void report(const SyntaxError& error, const Tokens& tokens, diag::Sink& sink) {
   const Token& found = *tokens.all()[error.found];
   const source::Span at = tokens.span(found);
-  const Expectation e = expectation(error.expected);
+  const Expectation e = expectation(error, tokens);
   const std::size_t next = tokens.all()[tokens.next(error.found)]->getType();
-  if (is_reserved(found.getType()) && e.name && (!e.expression || next == P::COLON || next == P::ASSIGN)) {
+  const bool used_as_name = next == P::COLON || next == P::ASSIGN || next == P::COMMA;
+  if (is_reserved(found.getType()) && e.name && (used_as_name || !(e.expression || e.statement || e.member))) {
     sink.error(diag::code::reserved_word, at,
                in_ticks(tokens.text(found)) + " is a word of the language and cannot be a name; expected " + e.text())
         .mark(construct(error.rules));

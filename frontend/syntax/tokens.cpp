@@ -162,6 +162,11 @@ std::string_view Tokens::text(const Token& token) const {
   return text_.substr(token.getStartIndex(), token.getStopIndex() + 1 - token.getStartIndex());
 }
 
+std::string Tokens::written(std::size_t type) const {
+  const std::string quoted = lexer_.getVocabulary().getLiteralName(type);
+  return quoted.size() > 2 ? quoted.substr(1, quoted.size() - 2) : std::string();
+}
+
 bool Tokens::first_on_line(std::size_t index) const {
   return index == 0 || list_[index]->getLine() != list_[index - 1]->getLine();
 }

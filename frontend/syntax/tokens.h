@@ -54,6 +54,8 @@ class Tokens {
   // The place of a token; of the end, the point behind the last token.
   source::Span span(const antlr4::Token& token) const;
   std::string_view text(const antlr4::Token& token) const;
+  // A type of token as it is written: "(", "param"; empty for names, numbers, strings.
+  std::string written(std::size_t type) const;
 
   // Brackets that are open before the token of this index.
   std::uint32_t depth(std::size_t index) const { return depths_[index]; }

@@ -72,7 +72,8 @@ class Parser {
       if (good) root = Json(string);
     } else {
       // A single number or word: what follows it, if anything, makes it none.
-      return finish(read_scalar(rest.substr(0, rest.find_last_not_of(space) + 1), root), std::move(root));
+      good = read_scalar(rest.substr(0, rest.find_last_not_of(space) + 1), root);
+      return finish(good, std::move(root));
     }
     // Past the last token there is no location.
     const char* at = nullptr;

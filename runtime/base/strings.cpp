@@ -72,11 +72,11 @@ std::string join(std::span<const std::string_view> parts, std::string_view separ
   return join_any(parts, separator);
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
+std::vector<std::string_view> split(std::string_view text, char separator, std::size_t max_parts) {
   std::vector<std::string_view> parts;
   for (std::size_t begin = 0;;) {
     const std::size_t end = text.find(separator, begin);
-    if (end == std::string_view::npos) {
+    if (end == std::string_view::npos || parts.size() + 1 >= max_parts) {
       parts.push_back(text.substr(begin));
       return parts;
     }

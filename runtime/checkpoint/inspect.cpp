@@ -22,7 +22,7 @@ std::vector<Group> make_groups(const CheckpointIndex& index, bool every_tensor) 
   if (every_tensor) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       Group g;
-      for (std::string_view part : split(tensors[i].name, '.')) g.parts.emplace_back(part);
+      for (std::string_view part : split(tensors[i].name, '.', max_name_parts)) g.parts.emplace_back(part);
       g.members = {i};
       groups.push_back(std::move(g));
     }

@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/name_patterns.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "runtime/base/strings.h"
@@ -31,20 +32,20 @@ struct Product {
 std::vector<Product> products(const std::vector<Row>& rows, std::size_t column, std::size_t begin, std::size_t end) {
   if (rows[begin].numbers.size() == column) return {Product{{}, {rows[begin].position}}};
   std::vector<Product> out;
+  std::map<std::vector<std::vector<std::uint64_t>>, std::size_t> by_rest;
   for (std::size_t at = begin; at < end;) {
     const std::uint64_t first = rows[at].numbers[column];
     std::size_t next = at;
     while (next < end && rows[next].numbers[column] == first) ++next;
     for (Product& rest : products(rows, column + 1, at, next)) {
-      const auto same = std::find_if(out.begin(), out.end(), [&](const Product& p) {
-        return std::equal(p.columns.begin() + 1, p.columns.end(), rest.columns.begin(), rest.columns.end());
-      });
-      if (same != out.end()) {
-        same->columns[0].push_back(first);
-        same->members.insert(same->members.end(), rest.members.begin(), rest.members.end());
-      } else {
+      const auto [known, fresh] = by_rest.emplace(rest.columns, out.size());
+      if (fresh) {
         rest.columns.insert(rest.columns.begin(), {first});
         out.push_back(std::move(rest));
+      } else {
+        Product& same = out[known->second];
+        same.columns[0].push_back(first);
+        same.members.insert(same.members.end(), rest.members.begin(), rest.members.end());
       }
     }
     at = next;
@@ -62,7 +63,7 @@ std::vector<NamePattern> group_any(std::span<const Text> names) {
   std::vector<Group> groups;
   std::unordered_map<std::string, std::size_t> by_skeleton;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    std::vector<std::string_view> parts = split(names[i], '.');
+    std::vector<std::string_view> parts = split(names[i], '.', max_name_parts);
     std::vector<bool> is_number;
     Row row{{}, i};
     std::string skeleton;

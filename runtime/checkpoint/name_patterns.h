@@ -10,6 +10,9 @@
 
 namespace modelc {
 
+// Parts of a name beyond this many are left together: a name of a hostile file may hold millions of dots.
+inline constexpr std::size_t max_name_parts = 32;
+
 struct NamePattern {
   std::string text;                   // "layers.{0..79}.experts.{0..3,5}.w1.weight"; the name itself where it stands alone
   std::vector<std::string> parts;     // the same between the dots of the name; sets of numbers have dots of their own

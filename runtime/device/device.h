@@ -29,7 +29,8 @@ struct NormArgs {
 struct AttendArgs {
   Mask mask = Mask::causal;
   float scale = 1;
-  std::int64_t window = 0;                                 // visible positions, own included; 0: all
+  std::int64_t window = 0;                                 // visible positions, own included; 0: all. With Mask::full
+                                                           // it bounds what lies before, all that follows is seen
   float softcap = 0;                                       // c: scores become c · tanh(score / c); 0: none
   Tensor sinks = {};                                       // [heads] one extra logit each, or absent
 };
@@ -46,6 +47,9 @@ class Device {
   virtual Result<const Buffer*> import(std::span<const std::byte> bytes) = 0;
   virtual void read(const Tensor& t, std::span<std::byte> to) = 0;        // waits for what was enqueued
   virtual void write(std::span<const std::byte> from, const Tensor& t) = 0;
+  // Gives a cache (its sizes are set) its memory: `keys` and `values` for so many slots, in the device's own layout. The
+  // owner of the cache frees their buffers.
+  virtual Status reserve(KvCache& cache, int slots) = 0;
 
   // ---- kernels. Shapes: t = rows (all leading axes multiplied).
   // out_b[t, rows of block b] = x[t, k] · block_bᵀ + bias_b; with `residual` (one block): + residual[t, rows]; may alias out.
@@ -65,9 +69,10 @@ class Device {
   virtual void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) = 0;
   // x [t, heads, d], cos and sin [t, r/2] (magnitude already in them); turns the first r channels. May alias x.
   virtual void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) = 0;
-  // Appends k [t, heads, d] and v [t, heads, dv] to the batch's sequences.
+  // Appends k [t, heads, d] and v [t, heads, dv] to the batch's sequences, at the batch's positions.
   virtual void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) = 0;
-  // q [t, H, d] → out [t, H, dv]: softmax(scale · q kᵀ + mask) v per head over the cache; head h reads kv head h / (H/Hk).
+  // q [t, H, d] → out [t, H, dv]: softmax(scale · q kᵀ + mask) v per head over what the cache holds; head h reads kv head
+  // h / (H/Hk). A row that sees nothing gives 0.
   virtual void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) = 0;
   // The same without state, within each sequence of `at`: k [t, Hk, d], v [t, Hk, dv].
   virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,

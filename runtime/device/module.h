@@ -85,8 +85,6 @@ class Module {
   // Generated, when the module has packed products or step values: runs after its weights (and children's) are there.
   virtual void bind(Binder&) {}
 
- protected:
-  std::string name_of(const char* below) const;                        // path_ + "." + below, either may be empty
  private:
   friend class ModuleTree;
   std::string path_;

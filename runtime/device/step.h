@@ -2,6 +2,7 @@
 // arena from which frames are cut, the values computed once a step, and the hooks.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/result.h"
 #include "runtime/device/batch.h"
 #include "runtime/device/device.h"
 #include "runtime/device/module.h"
@@ -34,18 +36,42 @@ struct TraceNames {
   std::initializer_list<const char*> names;
 };
 
+// What a step keeps beside the arena, used by one step after another: the batch's fields, values computed once a step, and
+// scratch for tracing. Buffers grow and stay.
+class StepMemory {
+ public:
+  explicit StepMemory(Device& device) : device_(device) {}
+  StepMemory(const StepMemory&) = delete;
+  ~StepMemory();
+  // A tensor in buffer `slot`; what was there is lost when it has to grow.
+  Result<Tensor> get(std::size_t slot, DType dtype, Shape shape);
+  Device& device() { return device_; }
+
+ private:
+  Device& device_;
+  std::vector<const Buffer*> buffers_;
+};
+
+// Sizes of the run-time axes of a call.
+struct StepSizes { std::int64_t tokens = 0, outputs = 0, batch = 0; };
+
+// Thrown inside a step (out of memory in the middle of a forward function) and caught by Model::enter, which returns it.
+struct StepFailure { Error error; };
+
 class Step {
  public:
-  // arena: at least the model's peak for these sizes. state may be null for a model without any.
-  Step(Device& device, Tensor arena, const Batch* batch, State* state, const std::vector<LayerHook>* hooks);
-  ~Step();
+  // arena: at least the model's peak for these sizes; without one each frame gets memory of its own (constants at load).
+  // batch and state may be null for what needs none.
+  Step(StepMemory& memory, Tensor arena, StepSizes sizes, const Batch* batch, State* state,
+       const std::vector<LayerHook>* hooks);
   Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
 
   // ---- sizes of the run-time axes
-  std::int64_t tokens() const { return tokens_; }
-  std::int64_t outputs() const { return outputs_; }
-  std::int64_t batch() const { return batch_; }
-  const Batch& at() const { return *at_; }
+  std::int64_t tokens() const { return sizes_.tokens; }
+  std::int64_t outputs() const { return sizes_.outputs; }
+  std::int64_t batch() const { return sizes_.batch; }
+  const Batch& at() const { assert(at_ != nullptr); return *at_; }
   // Fields of the batch as device tensors (i32), uploaded once a step when first asked for.
   Tensor positions(), lengths(), sequence(), output_rows(), last_rows();
 
@@ -55,6 +81,7 @@ class Step {
     Frame(Step& step, std::int64_t bytes);
     ~Frame();
     Frame(const Frame&) = delete;
+    Frame& operator=(const Frame&) = delete;
 
    protected:                                              // generated code derives a struct with its named buffers
     Tensor f32(std::int64_t offset, Shape shape) const;    // a view at this offset (the plan's)
@@ -64,7 +91,8 @@ class Step {
 
    private:
     Step& step_;
-    std::int64_t base_;
+    Tensor memory_;                                        // u8
+    const Buffer* own_ = nullptr;                          // of a step without arena
   };
   // The value computed once a step: calls `compute` the first time that the number is seen in this step.
   Tensor once(StepValue value, Shape shape, const std::function<void(const Tensor& out)>& compute);
@@ -95,19 +123,22 @@ class Step {
   void trace(const Module& module, const char* name, const Tensor& value) {
     if (traced()) report(module, name, value);
   }
-  Device& device() { return device_; }
+  Device& device() { return memory_.device(); }
 
  private:
   void report(const Module& module, const char* name, const Tensor& value);
-  Device& device_;
-  Tensor arena_;
+  Tensor field(std::size_t which, const std::vector<std::int32_t>& values);
+  Tensor temporary(std::size_t slot, DType dtype, Shape shape);
+  StepMemory& memory_;
+  Tensor arena_;                                           // u8
+  StepSizes sizes_;
   const Batch* at_;
   State* state_;
   const std::vector<LayerHook>* hooks_;                    // null when there are none
-  std::int64_t tokens_ = 0, outputs_ = 0, batch_ = 0;
   std::int64_t top_ = 0;                                   // of the frame stack, bytes
-  struct Once;                                             // values computed in this step, batch fields
-  std::unique_ptr<Once> once_;
+  std::vector<Tensor> fields_;                             // of the batch, as far as asked for
+  std::vector<Tensor> values_;                             // computed in this step, by StepValue
+  std::vector<float> host_;                                // of the value that is being reported
 };
 
 }  // namespace modelc

@@ -105,7 +105,6 @@ std::int32_t Bpe::character_id(std::string_view character) const {
 }
 
 void Bpe::symbols_of(std::string_view word, std::vector<std::int32_t>& symbols) const {
-  symbols.clear();
   // An unknown character waits for the next one, which may belong to the same run. One whose bytes are all tokens does
   // not end the run, so the run's unk_token comes after it: odd, but so the reference has it.
   bool waiting = false;
@@ -132,34 +131,33 @@ void Bpe::symbols_of(std::string_view word, std::vector<std::int32_t>& symbols) 
   if (waiting) symbols.push_back(unknown_);
 }
 
-void Bpe::encode(std::string_view piece, std::vector<std::int32_t>& ids) const {
-  const std::uint64_t hash = hash_bytes(piece);
-  if (ignore_merges_) {
-    if (const std::int32_t id = vocabulary_.find(piece, hash); id >= 0) {
-      ids.push_back(id);
-      return;
-    }
-  }
-  const bool may_keep = piece.size() <= WordCache::longest;
-  if (may_keep) {
-    WordCache::Use cache(cache_);
-    if (cache) {
-      if (const std::vector<std::int32_t>* found = cache.find(piece, hash)) {
-        ids.insert(ids.end(), found->begin(), found->end());
-        return;
-      }
-    }
-  }
+void Bpe::encode(const Pieces& pieces, std::vector<std::int32_t>& ids) const {
+  WordCache::Use cache(cache_);
   std::vector<std::int32_t> symbols;
-  symbols.reserve(piece.size());
-  symbols_of(piece, symbols);
-  if (symbols.size() <= short_word) merge_short_word(merges_, symbols);
-  else merge_long_word(merges_, symbols);
-  ids.insert(ids.end(), symbols.begin(), symbols.end());
-  if (may_keep) {
-    WordCache::Use cache(cache_);
-    if (cache) cache.keep(piece, hash, symbols.data(), symbols.data() + symbols.size());
+  for (const Piece& p : pieces.pieces) {
+    if (p.is_text()) encode_word(pieces.view(p), cache, symbols, ids);
+    else ids.push_back(p.id);
   }
+}
+
+void Bpe::encode_word(std::string_view word, WordCache::Use& cache, std::vector<std::int32_t>& symbols,
+                      std::vector<std::int32_t>& ids) const {
+  const std::uint64_t hash = hash_bytes(word);
+  if (const std::vector<std::int32_t>* found = cache.find(word, hash)) {
+    ids.insert(ids.end(), found->begin(), found->end());
+    return;
+  }
+  symbols.clear();
+  const std::int32_t whole = ignore_merges_ ? vocabulary_.find(word, hash) : -1;
+  if (whole >= 0) {
+    symbols.push_back(whole);
+  } else {
+    symbols_of(word, symbols);
+    if (symbols.size() <= short_word) merge_short_word(merges_, symbols);
+    else merge_long_word(merges_, symbols);
+  }
+  ids.insert(ids.end(), symbols.begin(), symbols.end());
+  cache.keep(word, hash, symbols);
 }
 
 void Bpe::read_vocabulary(const Reader& reader) {
@@ -172,13 +170,13 @@ void Bpe::read_vocabulary(const Reader& reader) {
   // Ids number the rows of a table, so a few large ones must not make it huge.
   const std::size_t limit = std::max<std::size_t>(1u << 20, 4 * object->size());
   for (const JsonMember& m : *object) {
-    const auto at = [&] { return Reader(m.value, "model.vocab[" + quoted(m.key) + "]", reader.state()); };
+    const auto at = [&] { return Reader(m.value, "model.vocab[" + quote(m.key) + "]", reader.state()); };
     const std::optional<std::uint64_t> id = m.value.as_uint();
     if (!id || *id >= limit)
       return at().fail("tokenizer-vocabulary", "expected an id from 0 to " + std::to_string(limit - 1));
     if (vocabulary_.add(m.key, static_cast<std::int32_t>(*id)) == Vocabulary::Added::id_twice)
       return at().fail("tokenizer-vocabulary", "the id " + std::to_string(*id) + " is that of another token too, " +
-                                                   quoted(vocabulary_.token(static_cast<std::int32_t>(*id))));
+                                                   quote(vocabulary_.token(static_cast<std::int32_t>(*id))));
   }
 }
 
@@ -199,7 +197,7 @@ void Bpe::read_merges(const Reader& reader) {
       if (text->starts_with("#version")) continue;
       const std::size_t space = text->find(' ');
       if (space == std::string::npos || text->find(' ', space + 1) != std::string::npos)
-        return fail("expected two tokens with one space between them, found " + quoted(*text));
+        return fail("expected two tokens with one space between them, found " + quote(*text));
       left = std::string_view(*text).substr(0, space);
       right = std::string_view(*text).substr(space + 1);
     } else {  // ["a", "b"]
@@ -213,7 +211,7 @@ void Bpe::read_merges(const Reader& reader) {
     const std::int32_t left_id = vocabulary_.find(left), right_id = vocabulary_.find(right);
     const std::int32_t id = vocabulary_.find(merged);
     if (left_id < 0 || right_id < 0 || id < 0)
-      return fail("the token " + quoted(left_id < 0 ? left : right_id < 0 ? right : std::string_view(merged)) +
+      return fail("the token " + quote(left_id < 0 ? left : right_id < 0 ? right : std::string_view(merged)) +
                   " is not in the vocabulary");
     merges_.set(left_id, right_id, {rank++, id});
   }
@@ -249,7 +247,7 @@ std::unique_ptr<Bpe> Bpe::read(const Reader& reader) {
     const std::string token = reader.string("unk_token");
     bpe->unknown_ = bpe->vocabulary_.find(token);
     if (bpe->unknown_ < 0)
-      reader.member("unk_token").fail("tokenizer-vocabulary", "the token " + quoted(token) + " is not in the vocabulary");
+      reader.member("unk_token").fail("tokenizer-vocabulary", "the token " + quote(token) + " is not in the vocabulary");
   }
   if (reader.boolean("byte_fallback", false)) {
     constexpr char digits[] = "0123456789ABCDEF";

@@ -58,7 +58,7 @@ class Bpe : public Model {
   // Null, after reader.fail(), for what is wrong or not carried out.
   static std::unique_ptr<Bpe> read(const Reader& reader);
 
-  void encode(std::string_view piece, std::vector<std::int32_t>& ids) const override;
+  void encode(const Pieces& pieces, std::vector<std::int32_t>& ids) const override;
   const Vocabulary& vocabulary() const override { return vocabulary_; }
 
  private:
@@ -66,6 +66,8 @@ class Bpe : public Model {
   void read_merges(const Reader& reader);
   void index_characters();
   std::int32_t character_id(std::string_view character) const;
+  void encode_word(std::string_view word, WordCache::Use& cache, std::vector<std::int32_t>& symbols,
+                   std::vector<std::int32_t>& ids) const;
   // The ids of the characters of `word`, before any merge.
   void symbols_of(std::string_view word, std::vector<std::int32_t>& symbols) const;
 

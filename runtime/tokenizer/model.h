@@ -1,11 +1,11 @@
-// The stage that turns a word into ids.
+// The stage that turns words into ids.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
+#include "runtime/tokenizer/pieces.h"
 #include "runtime/tokenizer/reader.h"
 #include "runtime/tokenizer/vocabulary.h"
 
@@ -14,8 +14,8 @@ namespace modelc {
 class Model {
  public:
   virtual ~Model() = default;
-  // Appends the ids of one piece of text, not empty. Safe to call from several threads.
-  virtual void encode(std::string_view piece, std::vector<std::int32_t>& ids) const = 0;
+  // Appends the ids of all pieces in order; of those that have one, that one. Safe to call from several threads.
+  virtual void encode(const Pieces& pieces, std::vector<std::int32_t>& ids) const = 0;
   virtual const Vocabulary& vocabulary() const = 0;
 };
 

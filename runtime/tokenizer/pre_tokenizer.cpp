@@ -1,8 +1,10 @@
 #include "runtime/tokenizer/pre_tokenizer.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "runtime/base/strings.h"
 #include "runtime/tokenizer/byte_alphabet.h"
 #include "runtime/tokenizer/pattern.h"
 #include "runtime/tokenizer/unicode.h"
@@ -118,7 +120,7 @@ class ByteLevel : public PreTokenizer {
       }
       std::string_view text = pieces.view(p);
       if (add_prefix_space_ && text[0] != ' ') {
-        prefixed.assign(" ").append(text);
+        prefixed.assign(1, ' ').append(text);
         text = prefixed;
       }
       matches.clear();
@@ -168,7 +170,7 @@ SplitBehavior read_behavior(const Reader& reader) {
   const std::string name = reader.string("behavior");
   for (const auto& [known, behavior] : behaviors)
     if (name == known) return behavior;
-  if (reader.ok()) reader.member("behavior").fail("tokenizer-unsupported", "\"" + name + "\" is not a known behavior");
+  if (reader.ok()) reader.member("behavior").fail("tokenizer-unsupported", "the behavior " + quote(name) + " is not known");
   return SplitBehavior::isolated;
 }
 

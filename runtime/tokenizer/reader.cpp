@@ -17,9 +17,8 @@ void Reader::fail(std::string kind, std::string_view what, std::string help) con
 
 void Reader::fail(Error error) const {
   if (!ok()) return;
-  std::string place = state_->file;
-  if (value_->line() > 0) place += ":" + std::to_string(value_->line());
-  place += ": ";
+  std::string place = state_->file + ": ";
+  if (value_->line() > 0) place.insert(state_->file.size(), ':' + std::to_string(value_->line()));
   if (!path_.empty()) place += path_ + ": ";
   error.message = place + error.message;
   state_->error = std::move(error);
@@ -40,7 +39,7 @@ Reader Reader::member(std::string_view key) const {
   std::string path = path_.empty() ? std::string(key) : path_ + "." + std::string(key);
   if (const Json* found = find(key)) return {*found, std::move(path), *state_};
   if (!value_->is_object()) wrong_kind("an object");
-  else fail("tokenizer-field", "has no member " + quoted(key));
+  else fail("tokenizer-field", "has no member " + quote(key));
   return {null_value, std::move(path), *state_};
 }
 
@@ -87,7 +86,7 @@ std::vector<Reader> Reader::list(std::string_view key) const {
 
 void Reader::refuse_type(std::string_view type, std::initializer_list<std::string_view> known) const {
   std::vector<std::string> names(known.begin(), known.end());
-  fail("tokenizer-unsupported", "the type " + quoted(type) + " is not carried out",
+  fail("tokenizer-unsupported", "the type " + quote(type) + " is not carried out",
        "carried out here: " + listed(names, names.size()));
 }
 

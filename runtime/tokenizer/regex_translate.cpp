@@ -7,81 +7,18 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/tokenizer/regex.h"
-#include "runtime/tokenizer/unicode_additions.h"
+#include "runtime/tokenizer/regex_set.h"
 #include "runtime/tokenizer/utf8.h"
 
 namespace modelc {
 
 namespace {
 
-// What the inside of [..] amounts to. `items` stands between brackets as it is; `others` are expressions that match one
-// character each and cannot stand there, as complements.
-struct Set {
-  std::string items;
-  std::vector<std::string> others;
-
-  void add(const Set& set) {
-    items += set.items;
-    others.insert(others.end(), set.others.begin(), set.others.end());
-  }
-};
-
-constexpr std::string_view any_character = "(?s:.)";
-
-std::string positive(const Set& set) {
-  if (set.others.empty()) return set.items.empty() ? "(?!)" : "[" + set.items + "]";
-  if (set.items.empty() && set.others.size() == 1) return set.others[0];  // which the JIT repeats faster than a group
-  std::string s = "(?:";
-  if (!set.items.empty()) s += "[" + set.items + "]|";
-  for (std::size_t i = 0; i < set.others.size(); ++i) s += (i > 0 ? "|" : "") + set.others[i];
-  return s + ")";
-}
-
-std::string negative(const Set& set) {
-  if (set.others.empty() && !set.items.empty()) return "[^" + set.items + "]";
-  return "(?:(?!" + positive(set) + ")" + std::string(any_character) + ")";
-}
-
-std::string hex(char32_t code) {
-  constexpr char digits[] = "0123456789ABCDEF";
-  std::string s;
-  do s.insert(s.begin(), digits[code & 15]), code >>= 4;
-  while (code != 0);
-  return "\\x{" + s + "}";
-}
-
-bool is_alphanumeric(char32_t c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-// A character that stands for itself, inside brackets or outside.
-std::string literal(char32_t c) {
-  if (is_alphanumeric(c)) return std::string(1, static_cast<char>(c));
-  if (c > 0x20 && c < 0x7F) return {'\\', static_cast<char>(c)};
-  return hex(c);
-}
-
-constexpr std::string_view space_items =
-    "\\x{9}-\\x{D}\\x{20}\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}";
-// Letters in circles and squares: alphabetic, though of category So.
-constexpr std::string_view word_symbols =
-    "\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}";
-// Oniguruma's \w and \b, but not its [\w], also take the superscripts and fractions of Latin-1.
-constexpr std::string_view word_latin1 = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
-
-// General categories by their long names in lower case without separators.
-constexpr std::pair<std::string_view, std::string_view> category_names[] = {
-    {"letter", "L"}, {"uppercaseletter", "Lu"}, {"lowercaseletter", "Ll"}, {"titlecaseletter", "Lt"},
-    {"modifierletter", "Lm"}, {"otherletter", "Lo"}, {"mark", "M"}, {"combiningmark", "M"}, {"nonspacingmark", "Mn"},
-    {"spacingmark", "Mc"}, {"enclosingmark", "Me"}, {"number", "N"}, {"decimalnumber", "Nd"}, {"digit", "Nd"},
-    {"letternumber", "Nl"}, {"othernumber", "No"}, {"punctuation", "P"}, {"punct", "P"}, {"connectorpunctuation", "Pc"},
-    {"dashpunctuation", "Pd"}, {"openpunctuation", "Ps"}, {"closepunctuation", "Pe"}, {"initialpunctuation", "Pi"},
-    {"finalpunctuation", "Pf"}, {"otherpunctuation", "Po"}, {"symbol", "S"}, {"mathsymbol", "Sm"},
-    {"currencysymbol", "Sc"}, {"modifiersymbol", "Sk"}, {"othersymbol", "So"}, {"separator", "Z"},
-    {"spaceseparator", "Zs"}, {"lineseparator", "Zl"}, {"paragraphseparator", "Zp"}, {"other", "C"}, {"control", "Cc"},
-    {"cntrl", "Cc"}, {"format", "Cf"}, {"unassigned", "Cn"}, {"privateuse", "Co"}, {"surrogate", "Cs"}};
-constexpr std::string_view short_categories =
-    " l lu ll lt lm lo m mn mc me n nd nl no p pc pd ps pe pi pf po s sm sc sk so z zs zl zp c cc cf cn co cs ";
+using regex::is_alphanumeric;
+using regex::literal;
+using regex::negative;
+using regex::positive;
+using regex::Set;
 
 class Translator {
  public:
@@ -111,7 +48,7 @@ class Translator {
   void fail(const std::string& what) {
     if (error_) return;
     error_ = Error{"tokenizer-regex",
-                   "regular expression " + quoted(in_) + " has " + what + " at byte " + std::to_string(at_), {}, {}};
+                   "regular expression " + quote(in_) + " has " + what + " at byte " + std::to_string(at_), {}, {}};
     at_ = in_.size();
   }
   void refuse(const std::string& what) { fail(what + ", which is not carried out,"); }
@@ -160,9 +97,7 @@ class Translator {
       const std::size_t begin = at_;
       std::string quantifier;
       bool interval = false, exact = false;
-      if (take("*")) quantifier = "*";
-      else if (take("+")) quantifier = "+";
-      else if (take("?")) quantifier = "?";
+      if (looking_at("*") || looking_at("+") || looking_at("?")) quantifier += in_[at_++];
       else if (looking_at("{") && read_interval(quantifier, exact)) interval = true;
       else break;
       if (is_quantified) {
@@ -176,12 +111,12 @@ class Translator {
       } else if (exact && looking_at("?")) {
         ++at_;  // in Ruby's syntax {n}? is n of them or none
         atom = "(?:" + atom + quantifier + ")";
-        quantifier = "?";
+        quantifier.assign(1, '?');
       } else if (take("?")) {
         quantifier += '?';
       } else if (take("+")) {  // and {n,m}+ is any number of {n,m}
         atom = "(?:" + atom + quantifier + ")";
-        quantifier = "+";
+        quantifier.assign(1, '+');
       }
       atom += quantifier;
       is_quantified = true;
@@ -266,7 +201,7 @@ class Translator {
     if (std::optional<Set> set = class_escape(true)) return positive(*set);
     if (error_) return {};
     const char32_t c = utf8::next(in_, std::min(at_ + 1, in_.size() - 1)).code;
-    const auto word = [&] { return word_set(true); };
+    const auto word = [&] { return regex::word_set(true, additions_); };
     const auto take_two = [&](std::string out) {
       at_ += 2;
       return out;
@@ -346,50 +281,20 @@ class Translator {
       return set;
     };
     switch (in_[at_ + 1]) {
-      case 's': return two({std::string(space_items), {}});
-      case 'S': return two({{}, {"[^" + std::string(space_items) + "]"}});
-      case 'd': return two(category_set("Nd"));
-      case 'D': return two({{}, {negative(category_set("Nd"))}});
-      case 'h': return two({"0-9A-Fa-f", {}});
-      case 'H': return two({{}, {"[^0-9A-Fa-f]"}});
-      case 'w': return two(word_set(outside));
+      case 's': return two(regex::space_set());
+      case 'S': return two({{}, {negative(regex::space_set())}});
+      case 'd': return two(regex::category_set("Nd", additions_));
+      case 'D': return two({{}, {negative(regex::category_set("Nd", additions_))}});
+      case 'h': return two(regex::hex_digit_set());
+      case 'H': return two({{}, {negative(regex::hex_digit_set())}});
+      case 'w': return two(regex::word_set(outside, additions_));
       case 'W':
         if (outside) return std::nullopt;
-        return two({{}, {negative(word_set(false))}});
+        return two({{}, {negative(regex::word_set(false, additions_))}});
       case 'p':
       case 'P': return property();
       default: return std::nullopt;
     }
-  }
-
-  Set word_set(bool outside) const {
-    Set set;
-    for (const char* name : {"L", "M", "Nd", "Nl", "Pc"}) set.add(category_set(name));
-    set.items += word_symbols;
-    if (outside) set.items += word_latin1;
-    return set;
-  }
-
-  static std::string range(const unicode::Addition& a) {
-    return a.first == a.last ? hex(a.first) : hex(a.first) + "-" + hex(a.last);
-  }
-
-  std::string added(std::string_view category) const {
-    std::string s;
-    for (const unicode::Addition& a : unicode::additions)
-      if (additions_ && std::string_view(a.category).starts_with(category)) s += range(a);
-    return s;
-  }
-
-  Set category_set(std::string_view name) const {
-    const std::string escape = "\\p{" + std::string(name) + "}";
-    // What was unassigned and is not any more is taken out, not added.
-    if (name == "Cn" || name == "C") {
-      const std::string all = added("");
-      if (!all.empty())
-        return {added(name), {"(?:(?![" + all + "])" + escape + ")"}};
-    }
-    return {escape + added(name), {}};
   }
 
   // \p{..}, \p{^..}, \P{..} at at_.
@@ -405,52 +310,14 @@ class Translator {
       complement = !complement;
       written.remove_prefix(1);
     }
-    std::string name;
-    for (const char c : written) {
-      if (c == ' ' || c == '_' || c == '-') continue;
-      if (!is_alphanumeric(static_cast<unsigned char>(c))) {
-        refuse("the property " + quoted(written));
-        return std::nullopt;
-      }
-      name += c;
-    }
-    const std::string key = to_lower_ascii(name);
-    std::string category;
-    if (short_categories.find(" " + key + " ") != std::string_view::npos && !key.empty()) {
-      category = key;
-      category[0] = static_cast<char>(category[0] - 'a' + 'A');
-    }
-    for (const auto& [long_name, short_name] : category_names)
-      if (key == long_name) category = short_name;
-    Set set;
-    if (!category.empty()) {
-      set = category_set(category);
-    } else if (key == "any") {
-      set = {{}, {std::string(any_character)}};
-    } else if (key == "whitespace" || key == "space") {
-      set = {std::string(space_items), {}};
-    } else if (key == "word") {
-      set = word_set(false);
-    } else if (is_script(key)) {
-      set = {"\\p{sc:" + name + "}", {}};
-      for (const unicode::Addition& a : unicode::additions)
-        if (additions_ && to_lower_ascii(a.script) == key) set.items += range(a);
-    } else {
-      refuse("the property " + quoted(written));
+    const std::optional<Set> set = regex::property_set(written, additions_);
+    if (!set) {
+      refuse("the property " + quote(written));
       return std::nullopt;
     }
     at_ = close + 1;
-    if (complement) return Set{{}, {negative(set)}};
+    if (complement) return Set{{}, {negative(*set)}};
     return set;
-  }
-
-  // Those whose additions tools/make_unicode_additions.py writes.
-  static bool is_script(std::string_view key) {
-    constexpr std::string_view scripts =
-        " arabic armenian bengali bopomofo cherokee common cyrillic devanagari ethiopic georgian greek gujarati gurmukhi "
-        "han hangul hebrew hiragana inherited kannada katakana khmer lao latin malayalam mongolian myanmar oriya sinhala "
-        "tamil telugu thai tibetan ";
-    return scripts.find(" " + std::string(key) + " ") != std::string_view::npos;
   }
 
   // After a [ : up to its ], as an expression that matches one character.
@@ -523,21 +390,11 @@ class Translator {
     const bool complement = take("^");
     const std::size_t close = in_.find(":]", at_);
     const std::string_view name = close == std::string_view::npos ? "" : in_.substr(at_, close - at_);
-    Set named;
-    if (name == "digit") named = category_set("Nd");
-    else if (name == "space") named = {std::string(space_items), {}};
-    else if (name == "word") named = word_set(false);
-    else if (name == "xdigit") named = {"0-9A-Fa-f", {}};
-    else if (name == "cntrl") named = {"\\p{Cc}", {}};
-    else if (name == "punct") {
-      named = category_set("P");
-      named.add(category_set("S"));
-    } else {
-      return refuse("the class [:" + std::string(name) + ":]");
-    }
+    const std::optional<Set> named = regex::posix_set(name, additions_);
+    if (!named) return refuse("the class [:" + std::string(name) + ":]");
     at_ = close + 2;
-    if (complement) set.others.push_back(negative(named));
-    else set.add(named);
+    if (complement) set.others.push_back(negative(*named));
+    else set.add(*named);
   }
 
   std::string_view in_;
@@ -550,7 +407,7 @@ class Translator {
 
 Result<std::string> translate_pattern(std::string_view pattern, bool additions) {
   if (utf8::valid_prefix(pattern) != pattern.size())
-    return Error{"tokenizer-regex", "regular expression " + quoted(pattern) + " is not UTF-8", {}, {}};
+    return Error{"tokenizer-regex", "regular expression " + quote(pattern) + " is not UTF-8", {}, {}};
   return Translator(pattern, additions).run();
 }
 

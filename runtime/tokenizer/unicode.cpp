@@ -29,6 +29,14 @@ char32_t first_affected(Form form) {
   }
 }
 
+char32_t lower_case(char32_t c) {
+  const auto lower = static_cast<char32_t>(utf8proc_tolower(code_point(c)));
+  if (lower != c || c < lower_cases[0].upper) return lower;
+  const auto* found = std::lower_bound(std::begin(lower_cases), std::end(lower_cases), c,
+                                       [](const LowerCase& l, char32_t code) { return l.upper < code; });
+  return found != std::end(lower_cases) && found->upper == c ? found->lower : c;
+}
+
 bool unaffected(Form form, std::string_view text) {
   const char32_t limit = first_affected(form);
   for (std::size_t at = 0; at < text.size();) {
@@ -130,7 +138,7 @@ void lowercase(std::string& text) {
     } else if (c.code == 0x130) {  // İ: the only character whose lower case is two, i and a dot above
       out += "i\xCC\x87";
     } else {
-      utf8::append(out, static_cast<char32_t>(utf8proc_tolower(code_point(c.code))));
+      utf8::append(out, lower_case(c.code));
     }
   }
   text.swap(out);

@@ -17,14 +17,13 @@ class WordCache {
   static constexpr std::size_t slots = 1u << 13;
   static constexpr std::size_t longest = 64;  // bytes of a word that is kept
 
-  // Holds the cache while it lives; false where another thread does.
+  // Holds the cache while it lives; where another thread does, it finds and keeps nothing.
   class Use {
    public:
     explicit Use(WordCache& cache) : cache_(cache), lock_(cache.mutex_, std::try_to_lock) {}
-    explicit operator bool() const { return lock_.owns_lock(); }
-    // The ids, or null.
+    // The ids, or null. `hash` is hash_bytes(word).
     const std::vector<std::int32_t>* find(std::string_view word, std::uint64_t hash) const;
-    void keep(std::string_view word, std::uint64_t hash, const std::int32_t* begin, const std::int32_t* end);
+    void keep(std::string_view word, std::uint64_t hash, const std::vector<std::int32_t>& ids);
 
    private:
     WordCache& cache_;

@@ -199,6 +199,9 @@ ShapeResult pad(const ShapeQuery& q) {
   const std::size_t axis = r.axis(0);
   const std::int64_t before = integer_attr(q.op, "before", 0), after = integer_attr(q.op, "after", 0);
   r.require(before >= 0 && after >= 0, -1, -1, "before and after are not negative: a slice cuts");
+  const double value = real_attr(q.op, "value", 0);
+  r.require(is_float(r.type(0).dtype) || (value >= -0x1p31 && value < 0x1p31 && value == static_cast<double>(static_cast<std::int64_t>(value))),
+            -1, -1, "value must be a whole number, as x is " + r.text(0));
   Type t = tensor(r.type(0).dtype, r.type(0).shape);
   if (!r.failed()) t.shape[axis] = q.dims.add(t.shape[axis], q.dims.add(q.dims.constant(before), q.dims.constant(after)));
   return r.result(std::move(t));

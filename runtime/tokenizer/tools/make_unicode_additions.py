@@ -10,6 +10,7 @@ import unicodedata
 
 import tokenizers
 from tokenizers import Regex
+from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import Split
 
 # The scripts that regex_translate.cpp carries out.
@@ -49,6 +50,8 @@ def main():
             ranges[-1][1] = c
         else:
             ranges.append([c, c, key])
+    lower = [(c, Lowercase().normalize_str(chr(c))) for c in unassigned if c in category]
+    lower_lines = [f"    {{0x{c:05X}, 0x{ord(s):05X}}}," for c, s in lower if s != chr(c)]
     lines = [
         f'    {{0x{a:05X}, 0x{b:05X}, "{name}", "{of_script}"}},'
         for a, b, (name, of_script) in ranges
@@ -70,6 +73,15 @@ struct Addition {{
 // By code, {len(category)} characters.
 inline constexpr Addition additions[] = {{
 """ + "\n".join(lines) + """
+};
+
+struct LowerCase {
+  std::uint32_t upper, lower;
+};
+
+// Those of them that have a lower case, by code.
+inline constexpr LowerCase lower_cases[] = {
+""" + "\n".join(lower_lines) + """
 };
 
 }  // namespace modelc::unicode

@@ -12,7 +12,7 @@ namespace math = modelc::math;
 
 namespace {
 
-// ---- fused elementwise expressions ----------------------------------------------------------------------------------
+// ---- fused elementwise expressions --------------------------------------------------------------------------------
 
 // silu(gate_proj) * up_proj
 constexpr MapKernel silu_mul = {"silu_mul", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
@@ -41,7 +41,7 @@ constexpr MapKernel rope_sin = {"rope_sin", [](const MapArgs& a, std::int64_t be
                       [](float p, float freqs, float factors) { return math::sin(p * (freqs / factors)); });
 }};
 
-// ---- buffers of each function: pieces of the arena, given back when it ends ------------------------------------------
+// ---- buffers of each function: pieces of the arena, given back when it ends ----------------------------------------
 
 // name  bytes a token  written by, last read by
 // q     256            q_proj      attend
@@ -94,7 +94,7 @@ struct LlamaBuffers : Step::Frame {
   Tensor take = f32(128 * tokens(), {outputs(), 32});
 };
 
-// ---- what calls and checkpoints are checked against -----------------------------------------------------------------
+// ---- what calls and checkpoints are checked against ---------------------------------------------------------------
 
 const std::array<modelc::EntryDesc, 1> entry_table = {{
     {.name = "forward",
@@ -113,7 +113,7 @@ const modelc::CheckpointRulesData rule_table = {
 
 }  // namespace
 
-// ---- RotaryEmbedding -------------------------------------------------------------------------------------------------
+// ---- RotaryEmbedding -----------------------------------------------------------------------------------------------
 
 void RotaryEmbedding::bind(modelc::Binder& b) {
   freqs = b.constant("RotaryEmbedding.freqs", {8}, [](Step& s, const Tensor& result) {
@@ -122,7 +122,7 @@ void RotaryEmbedding::bind(modelc::Binder& b) {
   });
 }
 
-// ---- LlamaAttention --------------------------------------------------------------------------------------------------
+// ---- LlamaAttention ------------------------------------------------------------------------------------------------
 
 void LlamaAttention::members(modelc::MemberVisitor& v) {
   v.child("q_proj", q_proj);
@@ -169,7 +169,7 @@ void LlamaAttention::forward(Step& s, const Tensor& x, const Batch& at, const Te
   s.trace(o_proj, "", result);
 }
 
-// ---- GatedMLP --------------------------------------------------------------------------------------------------------
+// ---- GatedMLP ------------------------------------------------------------------------------------------------------
 
 void GatedMLP::members(modelc::MemberVisitor& v) {
   v.child("gate_proj", gate_proj);
@@ -193,7 +193,7 @@ void GatedMLP::forward(Step& s, const Tensor& x, const Tensor& result) const {
   s.trace(down_proj, "", result);
 }
 
-// ---- LlamaLayer ------------------------------------------------------------------------------------------------------
+// ---- LlamaLayer ----------------------------------------------------------------------------------------------------
 
 void LlamaLayer::members(modelc::MemberVisitor& v) {
   v.child("input_layernorm", input_layernorm);
@@ -221,7 +221,7 @@ void LlamaLayer::forward(Step& s, const Tensor& x, const Batch& at, const Tensor
   s.map(add, {b.h, b.mlp}, result);                        // h + mlp
 }
 
-// ---- LlamaBackbone ---------------------------------------------------------------------------------------------------
+// ---- LlamaBackbone -------------------------------------------------------------------------------------------------
 
 void LlamaBackbone::members(modelc::MemberVisitor& v) {
   v.child("embed_tokens", embed_tokens);
@@ -245,7 +245,7 @@ void LlamaBackbone::forward(Step& s, const Tensor& input_ids, const Batch& at, c
   s.trace(norm, "", result);
 }
 
-// ---- Llama -----------------------------------------------------------------------------------------------------------
+// ---- Llama ---------------------------------------------------------------------------------------------------------
 
 void Llama::members(modelc::MemberVisitor& v) {
   v.child("model", model);
@@ -269,7 +269,7 @@ void Llama::forward(Step& s, const Tensor& input_ids, const Batch& at, const Ten
   s.trace(*this, "logits", logits);
 }
 
-// ---- the seam to the runtime -----------------------------------------------------------------------------------------
+// ---- the seam to the runtime ---------------------------------------------------------------------------------------
 
 modelc::Result<std::unique_ptr<Llama>> Llama::load(const std::string& path, const modelc::LoadOptions& options) {
   auto checkpoint = modelc::open_checkpoint(path);

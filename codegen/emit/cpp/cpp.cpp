@@ -1,0 +1,229 @@
+// The layout of the two C++ files: which piece stands where.
+#include <fmt/format.h>
+
+#include "codegen/emit/cpp/pieces.h"
+
+namespace modelc::emit {
+
+namespace {
+
+std::string config_struct(const plan::Program& p, const std::string& name) {
+  if (p.graph->config.empty()) return "";
+  std::string s = fmt::format("// The values of the configuration that the model was built for.\nstruct {} {{\n", name);
+  Scope scope({std::string_view(name)});
+  for (const graph::ConfigFact& f : p.graph->config) {
+    const std::string id = scope.unique(f.name);
+    if (const auto* i = std::get_if<std::int64_t>(&f.value)) s += fmt::format("  static constexpr std::int64_t {} = {};\n", id, *i);
+    else if (const auto* d = std::get_if<double>(&f.value)) s += fmt::format("  static constexpr double {} = {};\n", id, double_literal(*d));
+    else if (const auto* b = std::get_if<bool>(&f.value)) s += fmt::format("  static constexpr bool {} = {};\n", id, *b);
+    else s += fmt::format("  static constexpr const char* {} = {};\n", id, string_literal(std::get<std::string>(f.value)));
+  }
+  return s + "};\n\n";
+}
+
+const graph::Function& graph_function(const plan::Program& p, const plan::Function& f) {
+  for (const graph::Function& g : p.graph->of(p.graph->root).functions)
+    if (g.name == f.name) return g;
+  return p.graph->of(p.graph->root).functions[0];
+}
+
+// tokens → logits: what a generator calls.
+bool is_language_model(const plan::Program& p, const plan::Function& f) {
+  if (f.name != "forward" || f.inputs.size() != 1 || f.outputs.size() != 1 || !f.takes_batch) return false;
+  const auto& in = f.buffers[f.inputs[0].index].type;
+  const auto& out = f.buffers[f.outputs[0].index].type;
+  const auto tokens = p.dims->find_axis("tokens"), outputs = p.dims->find_axis("outputs");
+  return in.index_bound && in.shape.size() == 1 && out.shape.size() == 2 && tokens && outputs &&
+         in.shape[0] == p.dims->of_axis(*tokens) && out.shape[0] == p.dims->of_axis(*outputs);
+}
+
+std::string port(const plan::Program& p, const std::string& name, const graph::Type& t) {
+  std::string shape = "[";
+  for (std::size_t i = 0; i < t.shape.size(); ++i) shape += (i ? ", " : "") + p.dims->text(t.shape[i]);
+  shape += "]";
+  const auto bound = t.index_bound ? p.dims->value(*t.index_bound) : std::nullopt;
+  return fmt::format("{{.name = {}, .dtype = modelc::DType::{}, .shape = {}{}}}", string_literal(name),
+                     t.dtype == DType::boolean ? "boolean" : modelc::name(t.dtype), string_literal(shape),
+                     bound ? fmt::format(", .index_bound = {}", *bound) : "");
+}
+
+std::string entry_table(const plan::Program& p, const std::vector<const plan::Function*>& entries) {
+  std::string s = fmt::format("const std::array<modelc::EntryDesc, {}> entry_table = {{{{\n", entries.size());
+  for (const plan::Function* f : entries) {
+    const graph::Function& g = graph_function(p, *f);
+    std::vector<std::string> in, out;
+    for (std::size_t i = 0; i < f->inputs.size(); ++i) in.push_back(port(p, f->input_names[i], f->buffers[f->inputs[i].index].type));
+    for (std::size_t i = 0; i < f->outputs.size(); ++i)
+      out.push_back(port(p, f->output_names[i].empty() ? (f->outputs.size() == 1 ? "result" : fmt::format("result_{}", i + 1))
+                                                       : f->output_names[i],
+                         g.values[g.body.results[i].index].type));
+    s += fmt::format("    {{.name = {},\n", string_literal(f->name));
+    s += wrapped("     .inputs = {", in, "},") + "\n";
+    s += wrapped("     .outputs = {", out, "},") + "\n";
+    s += fmt::format("     .takes_batch = {}}},\n", f->takes_batch);
+  }
+  return s + "}};\n\n";
+}
+
+std::string rule_table(const graph::Module& m) {
+  const graph::CheckpointRules* rules = nullptr;
+  for (const graph::CheckpointRules& r : m.checkpoints)
+    if (r.format == "safetensors") rules = &r;
+  std::string s = "const modelc::CheckpointRulesData rule_table = {";
+  if (!rules) return s + "};\n";
+  std::vector<std::string> lists;
+  std::vector<std::string> rows;
+  for (const graph::AliasRule& a : rules->aliases) {
+    std::vector<std::string> parts = {".weight = " + string_literal(a.weight), ".target = " + string_literal(a.target)};
+    if (!a.off_when.empty()) {
+      parts.push_back(".when = " + string_literal(a.off_when));
+      parts.push_back(".because = " + string_literal(a.off_because));
+    }
+    rows.push_back(wrapped(rows.empty() ? "    .aliases = {{" : "                {", parts, "}"));
+  }
+  if (!rows.empty()) lists.push_back(fmt::format("{}}}", fmt::join(rows, ",\n")));
+  rows.clear();
+  for (const graph::IgnoreRule& i : rules->ignores) rows.push_back(string_literal(i.pattern));
+  if (!rows.empty()) lists.push_back(wrapped("    .ignores = {", rows, "}"));
+  rows.clear();
+  for (const graph::RenameRule& r : rules->renames)
+    rows.push_back(fmt::format("{{.file = {}, .model = {}}}", string_literal(r.file), string_literal(r.model)));
+  if (!rows.empty()) lists.push_back(wrapped("    .renames = {", rows, "}"));
+  if (lists.empty()) return s + "};\n";
+  return s + "\n" + fmt::format("{}", fmt::join(lists, ",\n")) + ",\n};\n";
+}
+
+std::string open_namespace(const std::string& name) { return name.empty() ? "" : fmt::format("namespace {} {{\n\n", name); }
+std::string close_namespace(const std::string& name) { return name.empty() ? "" : fmt::format("\n}}  // namespace {}\n", name); }
+
+std::string title(const plan::Program& p, const Options& o) {
+  return fmt::format("// {}: {}. Written by modelc {}; change that file, not this one.\n", comment_text(o.class_name),
+                     comment_text(p.graph->file), o.version);
+}
+
+std::string root_class(const Names& names, const std::vector<const plan::Function*>& entries, const Options& o) {
+  const plan::Program& p = names.program;
+  const graph::ClassId id = p.graph->root;
+  const graph::Class& c = p.graph->of(id);
+  const std::string& type = names.classes[id.index].type;
+  std::string s;
+  if (c.where.line) s += fmt::format("// {}:{}\n", comment_text(c.where.file), c.where.line);
+  s += fmt::format("class {} final : public modelc::Model {{\n public:\n{}\n", type, member_declarations(names, id));
+  s += fmt::format(
+      "  // From a folder, a .safetensors file, or headers already read. Everything that is wrong is in the one error.\n"
+      "  static modelc::Result<std::unique_ptr<{0}>> load(const std::string& path, const modelc::LoadOptions& options = {{}});\n"
+      "  static modelc::Result<std::unique_ptr<{0}>> load(const modelc::CheckpointIndex& checkpoint,\n"
+      "  {1}const modelc::LoadOptions& options = {{}});\n\n",
+      type, std::string(std::string("static modelc::Result<std::unique_ptr<>> load(").size() + type.size(), ' '));
+  for (const plan::Function* f : entries)
+    if (is_language_model(p, *f))
+      s += fmt::format("  // {}\n  // The logits stay valid until the next call.\n"
+                       "  modelc::Result<std::span<const float>> forward(modelc::State& state, std::span<const std::int32_t> {},\n"
+                       "                                                 const modelc::Batch& at);\n\n",
+                       comment_text(f->shapes), identifier(f->input_names[0]));
+  s += fmt::format("  const char* type_name() const override {{ return {}; }}\n", string_literal(o.class_name));
+  s += "  std::span<const modelc::EntryDesc> entries() const override;\n";
+  s += fmt::format("  std::int64_t context() const override {{ return {}; }}\n", p.graph->context.value_or(0));
+  s += "  std::int64_t arena_bytes(std::int64_t tokens, std::int64_t outputs, std::int64_t batch) const override;\n"
+       "  void members(modelc::MemberVisitor& v) override;\n";
+  const plan::Class& planned = p.classes[id.index];
+  if (!planned.packs.empty() || !planned.step_values.empty() || !c.consts.empty()) s += "  void bind(modelc::Binder& b) override;\n";
+  s += "\n private:\n";
+  for (const plan::Function* f : entries) s += function_head(names, id, *f, "", true) + ";\n";
+  s += "  void run(int entry, modelc::Step& s, std::span<const modelc::Tensor> inputs,\n"
+       "           std::span<const modelc::Tensor> outputs) const override;\n};\n";
+  return s;
+}
+
+std::string runtime_seam(const Names& names, const std::vector<const plan::Function*>& entries, const Options& o) {
+  const plan::Program& p = names.program;
+  const graph::ClassId id = p.graph->root;
+  const std::string& type = names.classes[id.index].type;
+  std::string s = "// ---- the seam to the runtime ---------------------------------------------------------------------------------------\n\n";
+  s += fmt::format(
+      "modelc::Result<std::unique_ptr<{0}>> {0}::load(const std::string& path, const modelc::LoadOptions& options) {{\n"
+      "  auto checkpoint = modelc::open_checkpoint(path);\n"
+      "  if (!checkpoint) return std::move(checkpoint.error());\n"
+      "  return load(*checkpoint, options);\n}}\n\n"
+      "modelc::Result<std::unique_ptr<{0}>> {0}::load(const modelc::CheckpointIndex& checkpoint,\n"
+      "    const modelc::LoadOptions& options) {{\n"
+      "  auto loaded = std::make_unique<{0}>();\n"
+      "  if (auto status = loaded->load_weights(checkpoint, rule_table, options); !status) return std::move(status.error());\n"
+      "  return loaded;\n}}\n\n",
+      type);
+  for (const plan::Function* f : entries)
+    if (is_language_model(p, *f))
+      s += fmt::format("modelc::Result<std::span<const float>> {0}::forward(modelc::State& state, std::span<const std::int32_t> {1},\n"
+                       "    const Batch& at) {{\n  return logits(state, at, {1});\n}}\n\n",
+                       type, identifier(f->input_names[0]));
+  s += fmt::format("std::span<const modelc::EntryDesc> {}::entries() const {{ return entry_table; }}\n\n", type);
+
+  const std::string bytes = dim_expression(*p.dims, p.peak_bytes, {"", ""});
+  s += fmt::format("// The plan's peak, in bytes; frames of single functions stand above them.\n"
+                   "std::int64_t {}::arena_bytes(std::int64_t tokens, std::int64_t outputs, std::int64_t batch) const {{\n", type);
+  for (const char* axis : {"tokens", "outputs", "batch"})
+    if (bytes.find(axis) == std::string::npos) s += fmt::format("  static_cast<void>({});\n", axis);
+  s += fmt::format("  return {};\n}}\n\n", bytes);
+
+  s += fmt::format("void {}::run(int entry, Step& s, std::span<const Tensor> inputs, std::span<const Tensor> outputs) const {{\n"
+                   "  switch (entry) {{\n", type);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const plan::Function& f = *entries[i];
+    std::vector<std::string> args = {"s"};
+    for (std::size_t k = 0; k < f.inputs.size(); ++k) args.push_back(fmt::format("inputs[{}]", k));
+    if (f.takes_batch) args.push_back("s.at()");
+    for (std::size_t k = 0; k < f.outputs.size(); ++k) args.push_back(fmt::format("outputs[{}]", k));
+    s += wrapped(fmt::format("    case {}: return {}(", i, names.classes[id.index].functions.at(f.name)), args, ");") + "\n";
+  }
+  s += "    default: break;\n  }\n}\n\n";
+  s += fmt::format("const modelc::ModelFactory {}_factory = modelc::factory_of<{}>({}, {}, {});\n", snake_case(type), type,
+                   string_literal(o.class_name), string_literal(p.graph->file), string_literal(o.version));
+  return s;
+}
+
+}  // namespace
+
+std::vector<File> cpp(const plan::Program& p, const Options& o) {
+  const Names names(p, o);
+  const graph::ClassId root = p.graph->root;
+  const std::string& type = names.classes[root.index].type;
+  std::vector<const plan::Function*> entries;
+  for (const plan::Function& f : p.classes[root.index].functions)
+    if (f.kind != graph::FunctionKind::init) entries.push_back(&f);
+  const auto written = [&](std::size_t i) { return i != root.index && names.classes[i].first; };
+
+  std::string h = title(p, o);
+  h += "#pragma once\n\n#include <array>\n#include <cstdint>\n#include <limits>\n#include <memory>\n#include <span>\n"
+       "#include <string>\n#include <variant>\n#include <vector>\n\n#include \"runtime/modelc.h\"\n\n";
+  h += fmt::format("static_assert(modelc::generated_code_version == 1,\n              \"{}.h is of another modelc: build it again with this one's\");\n\n",
+                   comment_text(identifier(o.file)));
+  h += open_namespace(o.name_space) + config_struct(p, type + "Config");
+  for (std::size_t i = 0; i < p.classes.size(); ++i)
+    if (written(i)) h += struct_text(names, {static_cast<std::uint32_t>(i)}) + "\n";
+  h += root_class(names, entries, o);
+  h += fmt::format("\n// For programs that know no architecture (the stock main).\nextern const modelc::ModelFactory {}_factory;\n", snake_case(type));
+  h += close_namespace(o.name_space);
+
+  std::string s = title(p, o);
+  s += fmt::format("#include \"{}.h\"\n\n#include <utility>\n\n", o.file);
+  s += open_namespace(o.name_space);
+  s += "using modelc::Batch;\nusing modelc::MapArgs;\nusing modelc::MapKernel;\nusing modelc::Step;\nusing modelc::Tensor;\n";
+  s += "\nnamespace {\n\n";
+  if (!p.kernels.empty()) {
+    s += "// ---- fused elementwise expressions ----------------------------------------------------------------------------------\n\n"
+         "namespace kernels {\n\nnamespace math = modelc::math;\n\n";
+    for (std::size_t i = 0; i < p.kernels.size(); ++i) s += kernel_text(p.kernels[i], names.kernels[i]) + "\n";
+    s += "}  // namespace kernels\n\n";
+  }
+  s += "// ---- buffers of each function: pieces of the arena, given back when it ends -------------------------------------------\n\n";
+  for (std::size_t i = 0; i < p.classes.size(); ++i)
+    if (i == root.index || written(i)) s += buffer_structs(names, {static_cast<std::uint32_t>(i)});
+  s += "// ---- what calls and checkpoints are checked against -------------------------------------------------------------------\n\n";
+  s += entry_table(p, entries) + rule_table(*p.graph) + "\n}  // namespace\n\n";
+  for (std::size_t i = 0; i < p.classes.size(); ++i)
+    if (written(i)) s += class_source(names, {static_cast<std::uint32_t>(i)}) + "\n";
+  s += class_source(names, root) + "\n" + runtime_seam(names, entries, o) + close_namespace(o.name_space);
+  return {{o.file + ".h", h}, {o.file + ".cpp", s}};
+}
+
+}  // namespace modelc::emit

@@ -1,0 +1,108 @@
+// Map kernels as lambdas that the host compiler turns into vector code.
+#include <fmt/format.h>
+
+#include "codegen/emit/cpp/pieces.h"
+#include "codegen/plan/printer.h"
+#include "frontend/graph/ops.h"
+
+namespace modelc::emit {
+
+namespace {
+
+using graph::OpKind;
+using plan::MapNode;
+
+class Expression {
+ public:
+  explicit Expression(const plan::MapKernel& k) : k_(k), uses_(k.nodes.size(), 0), local_(k.nodes.size()) {
+    for (const MapNode& n : k.nodes)
+      for (std::uint32_t o : n.operands) ++uses_[o];
+    Scope scope({"a", "begin", "end"});
+    for (const std::string& in : k.inputs) inputs_.push_back(scope.unique(in));
+    // What is used twice gets a name, so that the text does not grow with sharing.
+    for (std::uint32_t i = 0; i < k.nodes.size(); ++i) {
+      if (k.nodes[i].kind != MapNode::Kind::op || uses_[i] < 2) continue;
+      const std::string value = text(i, true);
+      local_[i] = scope.unique("t");
+      locals_ += fmt::format("const float {} = {};\n", local_[i], value);
+    }
+  }
+  const std::vector<std::string>& inputs() const { return inputs_; }
+  const std::string& locals() const { return locals_; }
+  std::string result() const { return text(static_cast<std::uint32_t>(k_.nodes.size() - 1), true); }
+
+ private:
+  static const char* infix(OpKind op) {
+    switch (op) {
+      case OpKind::add: return "+";
+      case OpKind::sub: return "-";
+      case OpKind::mul: return "*";
+      case OpKind::div: return "/";
+      default: return nullptr;
+    }
+  }
+  static const char* comparison(OpKind op) {
+    switch (op) {
+      case OpKind::less: return "<";
+      case OpKind::less_equal: return "<=";
+      case OpKind::greater: return ">";
+      case OpKind::greater_equal: return ">=";
+      case OpKind::equal: return "==";
+      case OpKind::not_equal: return "!=";
+      default: return nullptr;
+    }
+  }
+
+  std::string text(std::uint32_t at, bool top) const {
+    const MapNode& n = k_.nodes[at];
+    if (n.kind == MapNode::Kind::input) return inputs_[n.input];
+    if (n.kind == MapNode::Kind::literal) {
+      const std::string s = float_literal(n.literal);
+      return s[0] == '-' && !top ? "(" + s + ")" : s;
+    }
+    if (!local_[at].empty()) return local_[at];
+    const auto arg = [&](std::size_t i, bool alone) { return text(n.operands[i], alone); };
+    std::string s;
+    if (const char* sign = infix(n.op)) s = fmt::format("{} {} {}", arg(0, false), sign, arg(1, false));
+    else if (const char* c = comparison(n.op)) s = fmt::format("{} {} {} ? 1.0F : 0.0F", arg(0, false), c, arg(1, false));
+    else if (n.op == OpKind::logical_and) s = fmt::format("{} != 0 && {} != 0 ? 1.0F : 0.0F", arg(0, false), arg(1, false));
+    else if (n.op == OpKind::logical_or) s = fmt::format("{} != 0 || {} != 0 ? 1.0F : 0.0F", arg(0, false), arg(1, false));
+    else if (n.op == OpKind::logical_not) s = fmt::format("{} == 0 ? 1.0F : 0.0F", arg(0, false));
+    else if (n.op == OpKind::neg) s = fmt::format("-{}", arg(0, false));
+    else {
+      s = fmt::format("math::{}(", graph::info(n.op).name);
+      for (std::size_t i = 0; i < n.operands.size(); ++i) s += (i ? ", " : "") + arg(i, true);
+      return s + ")";
+    }
+    return top ? s : "(" + s + ")";
+  }
+
+  const plan::MapKernel& k_;
+  std::vector<int> uses_;
+  std::vector<std::string> local_, inputs_;
+  std::string locals_;
+};
+
+}  // namespace
+
+std::string kernel_text(const plan::MapKernel& kernel, const std::string& name) {
+  const Expression e(kernel);
+  std::vector<std::string> parameters;
+  for (const std::string& in : e.inputs()) parameters.push_back("float " + in);
+  std::string s = fmt::format("// {}\n", comment_text(plan::expression(kernel)));
+  s += fmt::format("constexpr MapKernel {} = {{{}, [](const MapArgs& a, std::int64_t begin, std::int64_t end) {{\n", name,
+                   string_literal(name));
+  const std::string head = fmt::format("  modelc::map_rows<{}>(a, begin, end, [](", e.inputs().size());
+  const std::string body = e.locals().empty() ? fmt::format("{{ return {}; }});", e.result()) : "{";
+  const std::string line = fmt::format("{}{}) {}", head, fmt::join(parameters, ", "), body);
+  if (line.size() <= 120) s += line + "\n";
+  else s += wrapped(head, parameters, ")") + " {\n";
+  if (!e.locals().empty() || line.size() > 120) {
+    std::string locals = e.locals();
+    for (std::size_t at = 0; at < locals.size(); at = locals.find('\n', at) + 1) locals.insert(at, "    "), at += 4;
+    s += locals + fmt::format("    return {};\n  }});\n", e.result());
+  }
+  return s + "}};\n";
+}
+
+}  // namespace modelc::emit

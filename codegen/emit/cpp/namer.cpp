@@ -1,0 +1,62 @@
+#include "codegen/emit/cpp/namer.h"
+
+#include <algorithm>
+#include <array>
+
+namespace modelc::emit {
+
+namespace {
+
+// Keywords and alternative tokens of C++23, and the macros of standard headers that generated code includes.
+constexpr std::array<std::string_view, 106> reserved = {
+    "alignas", "alignof", "and", "and_eq", "asm", "assert", "auto", "bitand", "bitor", "bool", "break", "case", "catch",
+    "char", "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const",
+    "const_cast", "consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double",
+    "dynamic_cast", "else", "enum", "errno", "explicit", "export", "extern", "false", "float", "for", "friend", "goto",
+    "if", "inline", "int", "linux", "long", "main", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr",
+    "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "return",
+    "short", "signed", "sizeof", "static", "static_assert", "static_cast", "stderr", "stdin", "stdout", "struct", "switch",
+    "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unix",
+    "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq", "final", "override", "import",
+    "module", "std", "modelc"};
+
+}  // namespace
+
+std::string identifier(std::string_view name) {
+  std::string s;
+  for (const char c : name) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), digit = c >= '0' && c <= '9';
+    if (letter || digit) s += c;
+    else if (s.empty() || s.back() != '_') s += '_';         // two underscores in a row are the implementation's
+  }
+  if (s.empty() || (s[0] >= '0' && s[0] <= '9')) s.insert(0, "n");
+  if (s[0] == '_') s.insert(0, "n");
+  if (std::find(reserved.begin(), reserved.end(), s) != reserved.end()) s += '_';
+  return s;
+}
+
+std::string snake_case(std::string_view name) {
+  std::string s;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    const bool upper = c >= 'A' && c <= 'Z';
+    const bool before_lower = i + 1 < name.size() && name[i + 1] >= 'a' && name[i + 1] <= 'z';
+    const bool after_lower = i > 0 && !(name[i - 1] >= 'A' && name[i - 1] <= 'Z') && name[i - 1] != '_';
+    if (upper && i > 0 && (after_lower || (before_lower && name[i - 1] != '_'))) s += '_';
+    s += upper ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return identifier(s);
+}
+
+Scope::Scope(std::initializer_list<std::string_view> taken) {
+  for (std::string_view s : taken) names_.emplace(s);
+}
+
+std::string Scope::unique(std::string_view name) {
+  const std::string base = identifier(name);
+  std::string s = base;
+  for (int i = 2; !names_.insert(s).second; ++i) s = base + (base.back() == '_' ? "" : "_") + std::to_string(i);
+  return s;
+}
+
+}  // namespace modelc::emit

@@ -1,0 +1,110 @@
+#include "codegen/emit/cpp/names.h"
+
+#include <algorithm>
+
+namespace modelc::emit {
+
+namespace {
+
+// What modelc::Module and modelc::Model declare, and what generated classes declare themselves.
+Scope base_names() {
+  return Scope({"type_name", "qualified_name", "children", "descendants", "local_parameters", "parameters", "members", "bind",
+                "name_of", "product", "once", "name", "entries", "context", "root", "arena_bytes", "new_state", "call", "logits",
+                "vocabulary", "add_layer_hook", "clear_hooks", "load_report", "device", "load", "load_weights", "run", "s", "b",
+                "at", "kernels", "math", "Batch", "MapArgs", "MapKernel", "Step", "Tensor", "entry", "inputs", "outputs",
+                "checkpoint", "options", "state"});
+}
+
+bool is_plain_leaf(const graph::Class& c) {
+  return c.leaf && c.consts.empty() && c.states.empty() && c.children.empty();
+}
+
+std::string leaf_key(const graph::Class& c) {
+  std::string key = c.definition;
+  for (const graph::WeightDecl& w : c.weights) key += "|" + w.name + "@" + w.path;
+  return key;
+}
+
+std::vector<std::string> components(const std::string& path) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t dot = std::min(path.find('.', at), path.size());
+    if (dot > at) parts.push_back(path.substr(at, dot - at));
+    at = dot + 1;
+  }
+  return parts;
+}
+
+bool is_number(const std::string& s) { return !s.empty() && s.find_first_not_of("0123456789") == std::string::npos; }
+
+}  // namespace
+
+Names::Names(const plan::Program& p, const Options& options) : program(p) {
+  Scope types({"Batch", "MapArgs", "MapKernel", "Step", "Tensor", "kernels", "math", "entry_table", "rule_table"});
+  const std::string root = types.unique(options.class_name);
+  types.unique(root + "Config");
+  types.unique(snake_case(root) + "_factory");
+  const auto& graph_classes = p.graph->classes;
+  std::map<std::string, std::string> leaves;
+  std::map<std::string, int> definitions;        // how many structs a definition needs
+  classes.resize(graph_classes.size());
+  for (std::size_t i = 0; i < graph_classes.size(); ++i) {
+    const graph::Class& c = graph_classes[i];
+    ClassNames& n = classes[i];
+    n.plain_leaf = is_plain_leaf(c) && i != p.graph->root.index;
+    if (i == p.graph->root.index) {
+      n.type = root;
+    } else if (n.plain_leaf) {
+      const auto [it, fresh] = leaves.try_emplace(leaf_key(c), "");
+      if (fresh) it->second = types.unique(c.definition);
+      n.first = fresh;
+      n.type = it->second;
+    } else {
+      n.type = types.unique(c.definition);
+    }
+  }
+  for (std::size_t i = 0; i < graph_classes.size(); ++i) {
+    const graph::Class& c = graph_classes[i];
+    ClassNames& n = classes[i];
+    n.scope = base_names();
+    for (const ClassNames& other : classes) n.scope.unique(other.type);     // a member is never called like a type
+    for (const graph::Function& f : c.functions)
+      if (f.kind != graph::FunctionKind::init) n.functions[f.name] = n.scope.unique(f.name);
+    for (const graph::WeightDecl& w : c.weights) n.members[w.name] = n.scope.unique(w.name);
+    for (const graph::ConstDecl& k : c.consts) n.members[k.name] = n.scope.unique(k.name);
+    for (const graph::StateDecl& s : c.states) n.members[s.name] = n.scope.unique(s.name);
+    for (const graph::ChildDecl& m : c.children) n.members[m.name] = n.scope.unique(m.name);
+    Scope packs, once;                                                       // in structs of their own
+    for (const plan::Pack& k : p.classes[i].packs) n.packs.push_back(packs.unique(k.name));
+    for (const plan::StepValue& v : p.classes[i].step_values) n.once.push_back(once.unique(v.name));
+  }
+  Scope kernel_names;
+  for (const plan::MapKernel& k : p.kernels) kernels.push_back(kernel_names.unique(k.name));
+}
+
+std::string Names::path(graph::ClassId from, const std::string& member) const {
+  std::string s;
+  graph::ClassId at = from;
+  const graph::ChildDecl* list = nullptr;
+  for (const std::string& part : components(member)) {
+    if (list && is_number(part)) {
+      s += "[" + part + "]";
+      const std::size_t index = std::min<std::size_t>(std::stoul(part.substr(0, 9)), list->elements.size() - 1);
+      at = list->elements[index];
+      list = nullptr;
+      continue;
+    }
+    const graph::Class& c = program.graph->of(at);
+    const auto name = classes[at.index].members.find(part);
+    s += (s.empty() ? "" : ".") + (name != classes[at.index].members.end() ? name->second : identifier(part));
+    list = nullptr;
+    for (const graph::ChildDecl& m : c.children) {
+      if (m.name != part) continue;
+      if (m.list) list = &m;
+      else if (!m.elements.empty()) at = m.elements[0];
+    }
+  }
+  return s;
+}
+
+}  // namespace modelc::emit

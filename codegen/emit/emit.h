@@ -1,0 +1,28 @@
+// From the plan to files. Nothing is decided here but text: the same plan gives the same bytes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/plan/plan.h"
+
+namespace modelc::emit {
+
+struct Options {
+  std::string file;                              // "llama": base of the file names
+  std::string class_name;                        // "Llama"
+  std::string name_space;                        // "llama"; may be nested: "acme::models"
+  std::string version;                           // modelc's
+};
+
+struct File {
+  std::string name;                              // below the output folder
+  std::string text;
+};
+
+std::vector<File> cpp(const plan::Program& program, const Options& options);
+
+// FILE.manifest.json: every weight with its name, shape, role and source; the plan's memory.
+File manifest(const plan::Program& program, const Options& options);
+
+}  // namespace modelc::emit

@@ -1,0 +1,111 @@
+#include "codegen/lower/lower.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "codegen/lower/draft.h"
+#include "codegen/lower/sizes.h"
+#include "codegen/plan/verifier.h"
+#include "frontend/graph/members.h"
+
+namespace modelc::lower {
+
+namespace {
+
+// The passes: a table of contents of this folder.
+plan::Function lower_function(const graph::Function& f, const graph::Module& module, const graph::Class& owner,
+                              plan::Class& cls, plan::Program& program, std::vector<Unsupported>& unsupported) {
+  Draft d = select(module, owner, f, *program.dims, unsupported);
+  if (!unsupported.empty()) return {};
+  fold_scalars(d);
+  expand_rope_tables(d);
+  const bool once = f.kind == graph::FunctionKind::init;     // a constant: computed at load, all of it, traced by nobody
+  if (!once) hoist_step_values(d, cls, program);
+  pack_products(d);
+  fuse_maps(d, !once);
+  fuse_products(d);
+  fuse_residual_norm(d);
+  remove_unused(d);
+  return plan_memory(d, cls, program);
+}
+
+// Kernels read vectors as f32 and matrices as stored: an operation that would need a matrix as numbers is named.
+class Roles {
+ public:
+  Roles(const graph::Module& m, graph::ClassId owner, std::vector<Unsupported>& to) : m_(m), owner_(owner), to_(to) {}
+  void check(const std::vector<plan::Step>& steps) {
+    for (const plan::Step& s : steps) {
+      std::visit([&](const auto& k) { check_kind(k, s.where); }, s.kind);
+    }
+  }
+
+ private:
+  void vector_only(const plan::Operand& o, const graph::Where& where) {
+    const auto* w = std::get_if<plan::WeightRef>(&o);
+    if (!w) return;
+    const auto ref = graph::find_member(m_, owner_, w->member);
+    const graph::WeightDecl* decl = ref ? graph::weight_of(m_, *ref) : nullptr;
+    if (decl && decl->role != graph::WeightRole::vector)
+      to_.push_back({fmt::format("weight `{}` is read as numbers here and as a matrix elsewhere: not carried out by the C++ "
+                                 "backend yet", w->member), where});
+  }
+  void check_kind(const plan::Map& k, const graph::Where& w) { for (const auto& i : k.inputs) vector_only(i, w); }
+  void check_kind(const plan::RmsNorm& k, const graph::Where& w) { vector_only(k.w, w); }
+  void check_kind(const plan::AddRmsNorm& k, const graph::Where& w) { vector_only(k.w, w); }
+  void check_kind(const plan::LayerNorm& k, const graph::Where& w) { vector_only(k.w, w), vector_only(k.b, w); }
+  void check_kind(const plan::Attend& k, const graph::Where& w) { vector_only(k.sinks, w); }
+  void check_kind(const plan::Copy& k, const graph::Where& w) { vector_only(k.from, w); }
+  void check_kind(const plan::TakeRows& k, const graph::Where& w) { vector_only(k.x, w); }
+  void check_kind(const plan::Repeat& k, const graph::Where&) { check(k.body); }
+  template <class T> void check_kind(const T&, const graph::Where&) {}
+
+  const graph::Module& m_;
+  graph::ClassId owner_;
+  std::vector<Unsupported>& to_;
+};
+
+}  // namespace
+
+Lowered lower(std::shared_ptr<const graph::Module> module) {
+  Lowered result;
+  plan::Program& program = result.program;
+  program.graph = module;
+  program.dims = std::make_shared<graph::DimTable>(module->dims);
+  program.step_value_bytes = program.dims->constant(0);
+
+  for (const graph::Class& c : module->classes) {
+    plan::Class cls;
+    cls.source = &c;
+    std::vector<Unsupported> unsupported;
+    for (const graph::Function& f : c.functions) {
+      if (c.leaf && f.kind != graph::FunctionKind::init) continue;          // expanded in its callers
+      std::vector<Unsupported> here;
+      plan::Function lowered = lower_function(f, *module, c, cls, program, here);
+      if (here.empty())
+        Roles(*module, {static_cast<std::uint32_t>(&c - module->classes.data())}, here).check(lowered.steps);
+      if (here.empty()) cls.functions.push_back(std::move(lowered));
+      unsupported.insert(unsupported.end(), here.begin(), here.end());
+    }
+    for (const plan::StepValue& v : cls.step_values) {
+      // Every instance may hold values of its own: bounded by one copy per class here, counted per instance at load.
+      program.step_value_bytes = program.dims->add(program.step_value_bytes, padded_bytes(*program.dims, v.shape));
+    }
+    for (const Unsupported& u : unsupported) result.failures.push_back({u.message, u.where});
+    program.classes.push_back(std::move(cls));
+  }
+  if (!result.failures.empty()) return result;
+
+  // A step value may be computed below any function, so its frame comes on top.
+  graph::DimId deepest = program.dims->constant(0), once = deepest;
+  for (const plan::Class& c : program.classes)
+    for (const plan::StepValue& v : c.step_values) once = upper_of(*program.dims, once, v.compute.peak_bytes);
+  for (const plan::Function& f : program.classes[module->root.index].functions)
+    deepest = upper_of(*program.dims, deepest, f.peak_bytes);
+  program.peak_bytes = program.dims->add(deepest, once);
+  for (const std::string& problem : plan::verify(program))
+    result.failures.push_back({"the plan is not sound (a fault of modelc): " + problem, {}});
+  return result;
+}
+
+}  // namespace modelc::lower

@@ -1,0 +1,319 @@
+// First pass: every operation of the graph becomes a kernel of the plan. Elementwise operations become map kernels of one
+// operation each; reshapes and casts between equal types become views; equal elementwise nodes are made once, so that a
+// table asked for twice (rope on q and on k) is one value. What has no kernel is reported by name.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "codegen/lower/draft.h"
+
+namespace modelc::lower {
+
+namespace {
+
+using graph::OpKind;
+
+class Selector {
+ public:
+  Selector(Draft& draft, std::vector<Unsupported>& unsupported) : d_(draft), unsupported_(unsupported) {}
+
+  void run() {
+    const graph::Function& f = *d_.function;
+    map_.resize(f.values.size());
+    for (const graph::Parameter& p : f.inputs) {
+      const graph::Value& v = f.values[p.value.index];
+      if (v.type.kind != graph::TypeKind::tensor) continue;
+      DraftValue in = base(p.value);
+      in.source = DraftValue::Source::input;
+      in.index = static_cast<std::uint32_t>(d_.inputs.size());
+      in.name = p.name;
+      d_.inputs.push_back(map_[p.value.index] = d_.add(in));
+    }
+    block(f.body, d_.nodes);
+    for (graph::ValueId r : f.body.results) d_.outputs.push_back(of(r));
+  }
+
+ private:
+  DraftValue base(graph::ValueId id) const {
+    const graph::Value& v = d_.function->values[id.index];
+    DraftValue d;
+    d.type = v.type;
+    d.name = v.name;
+    d.stage = v.stage;
+    return d;
+  }
+  ValueIndex of(graph::ValueId id) const { return map_[id.index]; }
+  std::optional<ValueIndex> operand(const graph::Op& op, std::size_t i) const {
+    if (i >= op.operands.size() || !op.operands[i]) return std::nullopt;
+    return of(*op.operands[i]);
+  }
+  ValueIndex result(const graph::Op& op, std::size_t i = 0) {
+    return map_[op.results[i].index] = d_.add(base(op.results[i]));
+  }
+  void leaf(const graph::Op& op, DraftValue::Source source, const std::string& member) {
+    DraftValue v = base(op.results[0]);
+    v.source = source;
+    v.member = member;
+    v.name.clear();
+    v.stage.clear();
+    map_[op.results[0].index] = once(fmt::format("{}:{}", static_cast<int>(source), member), v);
+  }
+  // The value made before under this key in this function, if any.
+  ValueIndex once(const std::string& key, const DraftValue& v) {
+    const auto [it, fresh] = known_.try_emplace(key, 0);
+    if (fresh) it->second = d_.add(v);
+    return it->second;
+  }
+  void view(const graph::Op& op) {
+    DraftValue v = base(op.results[0]);
+    v.source = DraftValue::Source::view;
+    v.base = *operand(op, 0);
+    map_[op.results[0].index] = d_.add(v);
+  }
+
+  void unsupported(const graph::Op& op, const std::string& why = "") {
+    unsupported_.push_back({fmt::format("operation `{}` is not carried out by the C++ backend yet{}",
+                                        graph::info(op.kind).name, why), op.where});
+    for (std::size_t i = 0; i < op.results.size(); ++i) result(op, i);
+  }
+
+  void block(const graph::Block& b, std::vector<Node>& nodes) {
+    for (const graph::Op& op : b.ops) select(op, nodes);
+  }
+
+  Node node(const graph::Op& op, NodeKind kind) const {
+    Node n;
+    n.kind = kind;
+    n.where = op.where;
+    if (!op.source.empty()) n.replaces.push_back(op.source);
+    return n;
+  }
+
+  void elementwise(const graph::Op& op, std::vector<Node>& nodes) {
+    Node n = node(op, NodeKind::map);
+    plan::MapNode head;
+    head.kind = plan::MapNode::Kind::op;
+    head.op = op.kind;
+    std::string key = fmt::format("map {}", static_cast<int>(op.kind));
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      const ValueIndex v = *operand(op, i);
+      plan::MapNode leaf;
+      if (d_.values[v].source == DraftValue::Source::literal) {
+        leaf.kind = plan::MapNode::Kind::literal;
+        leaf.literal = d_.values[v].literal;
+        key += fmt::format(" {}", leaf.literal);
+      } else {
+        leaf.input = static_cast<std::uint32_t>(n.in.size());
+        n.in.push_back(v);
+        key += fmt::format(" v{}", v);
+      }
+      head.operands.push_back(static_cast<std::uint32_t>(n.kernel.nodes.size()));
+      n.kernel.nodes.push_back(leaf);
+    }
+    n.kernel.nodes.push_back(head);
+    // A name of the user's makes it a value of its own.
+    const DraftValue out = base(op.results[0]);
+    if (!out.named() && !in_loop_) {
+      const auto it = known_.find(key);
+      if (it != known_.end() && d_.values[it->second].type == out.type) {
+        map_[op.results[0].index] = it->second;
+        return;
+      }
+    }
+    n.out.push_back(result(op));
+    if (!in_loop_) known_.try_emplace(key, n.out[0]);
+    nodes.push_back(std::move(n));
+  }
+
+  void linear(const graph::Op& op, std::vector<Node>& nodes) {
+    const ValueIndex w = *operand(op, 1);
+    const auto b = operand(op, 2);
+    if (d_.values[w].source != DraftValue::Source::weight)
+      return unsupported(op, ": its second operand is computed, and not a weight");
+    if (b && d_.values[*b].source != DraftValue::Source::weight)
+      return unsupported(op, ": its bias is computed, and not a weight");
+    Node n = node(op, NodeKind::linear);
+    n.in = {operand(op, 0)};
+    n.weights = {w};
+    n.biases = {b};
+    n.out.push_back(result(op));
+    nodes.push_back(std::move(n));
+  }
+
+  void attend(const graph::Op& op, std::vector<Node>& nodes) {
+    if (operand(op, 5) || operand(op, 6)) return unsupported(op, " with `keep` or `bias`");
+    if (!operand(op, 3) && op.member.empty()) {
+      const bool has_batch = op.operands.size() > 3 && op.operands[3];
+      if (!has_batch) return unsupported(op, " on padded sequences");
+    }
+    Node n = node(op, NodeKind::attend);
+    n.member = op.member;
+    n.in = {operand(op, 0), operand(op, 1), operand(op, 2), operand(op, 4)};
+    n.causal = graph::string_attr(op, "mask", "causal") == "causal";
+    n.scale = graph::real_attr(op, "scale", 1);
+    n.softcap = graph::real_attr(op, "softcap", 0);
+    n.window = graph::integer_attr(op, "window", 0);
+    n.out.push_back(result(op));
+    nodes.push_back(std::move(n));
+  }
+
+  void take(const graph::Op& op, std::vector<Node>& nodes) {
+    const ValueIndex x = *operand(op, 0);
+    const bool table = d_.values[x].source == DraftValue::Source::weight;
+    Node n = node(op, table ? NodeKind::take : NodeKind::take_rows);
+    n.in = {x, operand(op, 1)};
+    n.out.push_back(result(op));
+    nodes.push_back(std::move(n));
+  }
+
+  void fill(const graph::Op& op, std::vector<Node>& nodes) {
+    Node n = node(op, NodeKind::fill);
+    if (op.kind == OpKind::tensor_literal) {
+      const auto it = op.attrs.find("values");
+      n.fill = std::get<std::vector<double>>(it->second);
+      if (n.fill.empty()) return unsupported(op, " without elements");
+    } else if (op.kind == OpKind::linspace) {
+      const double start = graph::real_attr(op, "start", 0), stop = graph::real_attr(op, "stop", 0);
+      const auto count = graph::integer_attr(op, "count", 1);
+      const double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
+      // The second half counts down from stop, as PyTorch does.
+      for (std::int64_t i = 0; i < count; ++i)
+        n.fill.push_back(i < count / 2 ? start + step * static_cast<double>(i)
+                                       : stop - step * static_cast<double>(count - 1 - i));
+    }
+    n.out.push_back(result(op));
+    nodes.push_back(std::move(n));
+  }
+
+  void repeat(const graph::Op& op, std::vector<Node>& nodes) {
+    Node n = node(op, NodeKind::repeat);
+    n.member = op.member;
+    n.variable = element_name(op.member);
+    for (std::size_t i = 0; i < op.operands.size(); ++i) n.in.push_back(operand(op, i));
+    for (graph::ValueId a : op.body->arguments) {
+      DraftValue v = base(a);
+      map_[a.index] = d_.add(v);
+      n.arguments.push_back(map_[a.index]);
+    }
+    const bool outer = in_loop_;
+    in_loop_ = true;
+    block(*op.body, n.body);
+    in_loop_ = outer;
+    for (graph::ValueId r : op.body->results) n.results.push_back(of(r));
+    for (std::size_t i = 0; i < op.results.size(); ++i) n.out.push_back(result(op, i));
+    nodes.push_back(std::move(n));
+  }
+
+  // "layers" → "layer": what a person would call one of them.
+  static std::string element_name(const std::string& list) {
+    std::string s = list.substr(list.rfind('.') + 1);
+    if (s.size() > 1 && s.back() == 's') s.pop_back();
+    else s += "_element";
+    return s;
+  }
+
+  void call(const graph::Op& op, std::vector<Node>& nodes) {
+    Node n = node(op, NodeKind::call);
+    n.member = op.member;
+    n.callee = op.callee;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      if (!op.operands[i]) continue;
+      if (d_.function->values[op.operands[i]->index].type.kind != graph::TypeKind::tensor) continue;   // the Batch
+      n.in.push_back(operand(op, i));
+    }
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      n.out.push_back(result(op, i));
+      d_.values[n.out.back()].stage.clear();                 // the callee reports its own result
+    }
+    nodes.push_back(std::move(n));
+  }
+
+  void select(const graph::Op& op, std::vector<Node>& nodes) {
+    using S = DraftValue::Source;
+    switch (op.kind) {
+      case OpKind::weight: return leaf(op, S::weight, op.member);
+      case OpKind::constant_ref: return leaf(op, S::constant, op.member);
+      case OpKind::batch_field: return leaf(op, S::batch_field, graph::string_attr(op, "field", ""));
+      case OpKind::literal: {
+        DraftValue v = base(op.results[0]);
+        v.source = S::literal;
+        v.literal = graph::real_attr(op, "value", 0);
+        map_[op.results[0].index] = d_.add(v);
+        return;
+      }
+      case OpKind::reshape: return view(op);
+      case OpKind::cast: {
+        // Map kernels read i32 and bool as f32, so that a cast to f32 is a view of their operand there.
+        const DType from = d_.values[*operand(op, 0)].type.dtype, to = d_.function->values[op.results[0].index].type.dtype;
+        if (from == to) return view(op);
+        if (to == DType::f32 && (from == DType::i32 || from == DType::boolean)) {
+          DraftValue v = base(op.results[0]);
+          v.source = S::view;
+          v.base = *operand(op, 0);
+          map_[op.results[0].index] = d_.add(v);
+          return;
+        }
+        return unsupported(op, fmt::format(" from {} to {}", name(from), name(to)));
+      }
+      case OpKind::linear: return linear(op, nodes);
+      case OpKind::attend: return attend(op, nodes);
+      case OpKind::take: return take(op, nodes);
+      case OpKind::arange: case OpKind::tensor_literal: case OpKind::linspace: return fill(op, nodes);
+      case OpKind::repeat: return repeat(op, nodes);
+      case OpKind::call: return call(op, nodes);
+      case OpKind::append: {
+        Node n = node(op, NodeKind::append);
+        n.member = op.member;
+        n.in = {operand(op, 0), operand(op, 1)};
+        nodes.push_back(std::move(n));
+        return;
+      }
+      case OpKind::rope: {
+        Node n = node(op, NodeKind::rope);
+        n.in = {operand(op, 0), operand(op, 1)};
+        n.halves = graph::string_attr(op, "pairs", "halves") == "halves";
+        n.magnitude = graph::real_attr(op, "magnitude", 1);
+        n.out.push_back(result(op));
+        nodes.push_back(std::move(n));
+        return;
+      }
+      case OpKind::rms_norm: case OpKind::layer_norm: {
+        Node n = node(op, op.kind == OpKind::rms_norm ? NodeKind::rms_norm : NodeKind::layer_norm);
+        n.in = {operand(op, 0), operand(op, 1)};
+        if (op.kind == OpKind::layer_norm) n.in.push_back(operand(op, 2));
+        n.eps = graph::real_attr(op, "eps", 0);
+        n.offset = graph::real_attr(op, "offset", 0);
+        n.out.push_back(result(op));
+        nodes.push_back(std::move(n));
+        return;
+      }
+      default: break;
+    }
+    const graph::OpInfo& info = graph::info(op.kind);
+    if (!info.elementwise) return unsupported(op);
+    const DType out = d_.function->values[op.results[0].index].type.dtype;
+    if (out != DType::f32 && out != DType::boolean) return unsupported(op, fmt::format(" on {}", name(out)));
+    elementwise(op, nodes);
+  }
+
+  Draft& d_;
+  std::vector<Unsupported>& unsupported_;
+  std::vector<ValueIndex> map_;                  // graph value → draft value
+  std::map<std::string, ValueIndex> known_;      // values by what makes them
+  bool in_loop_ = false;
+};
+
+}  // namespace
+
+Draft select(const graph::Module& module, const graph::Class& owner, const graph::Function& function,
+             graph::DimTable& dims, std::vector<Unsupported>& unsupported) {
+  Draft d;
+  d.module = &module;
+  d.owner = &owner;
+  d.function = &function;
+  d.dims = &dims;
+  Selector(d, unsupported).run();
+  return d;
+}
+
+}  // namespace modelc::lower

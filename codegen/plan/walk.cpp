@@ -1,0 +1,56 @@
+#include "codegen/plan/walk.h"
+
+namespace modelc::plan {
+
+namespace {
+
+struct Walk {
+  const OperandVisitor& r;
+  const OperandVisitor& w;
+
+  void operator()(const Linear& s) const { r(s.x); for (const Operand& o : s.outs) w(o); }
+  void operator()(const LinearAdd& s) const { r(s.x), r(s.residual), w(s.out); }
+  void operator()(const LinearMap& s) const { r(s.x), w(s.out); }
+  void operator()(const Take& s) const { r(s.rows), w(s.out); }
+  void operator()(const TakeRows& s) const { r(s.x), r(s.rows), w(s.out); }
+  void operator()(const RmsNorm& s) const { r(s.x), r(s.w), w(s.out); }
+  void operator()(const AddRmsNorm& s) const { r(s.x), r(s.y), r(s.w), w(s.sum), w(s.out); }
+  void operator()(const LayerNorm& s) const { r(s.x), r(s.w), r(s.b), w(s.out); }
+  void operator()(const Rope& s) const { r(s.x), r(s.cos), r(s.sin), w(s.out); }
+  void operator()(const Append& s) const { r(s.k), r(s.v); }
+  void operator()(const Attend& s) const { r(s.q), r(s.k), r(s.v), r(s.sinks), w(s.out); }
+  void operator()(const Map& s) const { for (const Operand& o : s.inputs) r(o); w(s.out); }
+  void operator()(const Copy& s) const { r(s.from), w(s.to); }
+  void operator()(const Fill& s) const { w(s.out); }
+  void operator()(const Call& s) const { for (const Operand& o : s.inputs) r(o); for (const Operand& o : s.outs) w(o); }
+  void operator()(const Repeat&) const {}
+};
+
+struct Name {
+  const char* operator()(const Linear&) const { return "linear"; }
+  const char* operator()(const LinearAdd&) const { return "linear_add"; }
+  const char* operator()(const LinearMap&) const { return "linear_map"; }
+  const char* operator()(const Take&) const { return "take"; }
+  const char* operator()(const TakeRows&) const { return "take_rows"; }
+  const char* operator()(const RmsNorm&) const { return "rms_norm"; }
+  const char* operator()(const AddRmsNorm&) const { return "add_rms_norm"; }
+  const char* operator()(const LayerNorm&) const { return "layer_norm"; }
+  const char* operator()(const Rope&) const { return "rope"; }
+  const char* operator()(const Append&) const { return "append"; }
+  const char* operator()(const Attend&) const { return "attend"; }
+  const char* operator()(const Map&) const { return "map"; }
+  const char* operator()(const Copy&) const { return "copy"; }
+  const char* operator()(const Fill&) const { return "fill"; }
+  const char* operator()(const Call&) const { return "call"; }
+  const char* operator()(const Repeat&) const { return "repeat"; }
+};
+
+}  // namespace
+
+void for_each_operand(const StepKind& step, const OperandVisitor& reads, const OperandVisitor& writes) {
+  std::visit(Walk{reads, writes}, step);
+}
+
+const char* kind_name(const StepKind& step) { return std::visit(Name{}, step); }
+
+}  // namespace modelc::plan

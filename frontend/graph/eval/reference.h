@@ -1,0 +1,93 @@
+// What each operation means: one plain function an operation, in reference/. They are the oracle for every kernel, so
+// they are written to be read: loops over indices, f32 values, sums and the inside of one operation in f64, every result
+// rounded once to its dtype.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "frontend/graph/eval/array.h"
+#include "frontend/graph/eval/batch.h"
+#include "frontend/graph/ops.h"
+#include "runtime/base/result.h"
+
+namespace modelc::graph::eval {
+
+// The keys and values of a KVCache: for every slot its rows so far, [rows, heads, dim] and [rows, heads, value_dim].
+struct KvState {
+  std::size_t heads = 0, dim = 0, value_dim = 0;
+  struct Rows {
+    std::vector<float> k, v;
+  };
+  std::map<std::int64_t, Rows> slots;
+};
+
+// One operation to be carried out. Shapes and dtypes have been checked by the shape rules; only data may be wrong.
+struct Call {
+  const Op& op;
+  std::vector<const Array*> operands;            // null where absent, and for a Batch
+  std::vector<Array> results;                    // zeros of the right dtype and shape, to be filled
+  const Batch* batch = nullptr;                  // the operand that is one
+  KvState* state = nullptr;                      // of state operations
+  DimTable& dims;
+  const std::vector<std::int64_t>& axis_sizes;   // for attributes that are dims
+
+  bool has(std::size_t i) const { return i < operands.size() && operands[i] != nullptr; }
+  const Array& in(std::size_t i) const { return *operands[i]; }
+  Array& out(std::size_t i = 0) { return results[i]; }
+  // A `dim` attribute with this call's sizes; `absent` where it is not given, none where its size is not known.
+  std::optional<std::int64_t> dim(std::string_view attr, std::int64_t absent) const;
+};
+
+using Reference = Status (*)(Call& call);
+// Null for structure, and for what is not carried out.
+Reference reference_of(OpKind kind);
+
+namespace reference {
+// elementwise.cpp
+Status unary(Call& c);
+Status binary(Call& c);
+Status where(Call& c);
+// The number that an elementwise operation of one or two operands gives; comparisons and logic give 0 or 1.
+double apply(OpKind kind, double a, double b);
+// product.cpp
+Status linear(Call& c);
+Status matmul(Call& c);
+Status outer(Call& c);
+// index.cpp
+Status take(Call& c);
+Status put(Call& c);
+Status one_hot(Call& c);
+Status top_k(Call& c);
+// attention.cpp
+Status attend(Call& c);
+Status append(Call& c);
+Status rope(Call& c);
+// norm.cpp
+Status rms_norm(Call& c);
+Status layer_norm(Call& c);
+Status l2_normalize(Call& c);
+// reduce.cpp
+Status softmax(Call& c);
+Status reduce(Call& c);                          // sum, mean, max, min
+Status argmax(Call& c);
+Status cumsum(Call& c);
+// layout.cpp
+Status reshape(Call& c);
+Status cast(Call& c);
+Status slice(Call& c);
+Status concat(Call& c);
+Status stack(Call& c);
+Status split(Call& c);
+Status transpose(Call& c);
+Status repeat_axis(Call& c);
+Status expand(Call& c);
+Status pad(Call& c);
+// make.cpp
+Status arange(Call& c);
+Status linspace(Call& c);
+Status tensor_literal(Call& c);
+}  // namespace reference
+
+}  // namespace modelc::graph::eval

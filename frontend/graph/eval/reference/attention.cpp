@@ -1,0 +1,191 @@
+// Attention, head by head and query by query, and what goes with it.
+#include <cmath>
+
+#include "frontend/graph/eval/reference.h"
+
+namespace modelc::graph::eval::reference {
+
+namespace {
+
+// A key that a query sees, with its value.
+struct Key {
+  const float* k;                                // [d]
+  const float* v;                                // [dv]
+  double bias;
+};
+
+struct Settings {
+  double scale = 1;
+  std::optional<double> softcap;
+  std::optional<double> sink;                    // the head's
+};
+
+// y = Σ_j p_j v_j with p = softmax_j(cap(scale · q·k_j) + bias_j) over the keys that are seen; the sink is one more logit,
+// whose value is 0. A query that sees nothing gives 0.
+void attend_one(const float* q, std::size_t d, const std::vector<Key>& keys, const Settings& s, float* y, std::size_t dv,
+                DType dtype) {
+  std::vector<double> logits;
+  double largest = s.sink.value_or(-INFINITY);
+  for (const Key& key : keys) {
+    double dot = 0;
+    for (std::size_t i = 0; i < d; ++i) dot += double{q[i]} * key.k[i];
+    double logit = s.scale * dot;
+    if (s.softcap) logit = *s.softcap * std::tanh(logit / *s.softcap);
+    logits.push_back(logit + key.bias);
+    largest = std::max(largest, logits.back());
+  }
+  if (keys.empty() || largest == -INFINITY) {
+    std::fill(y, y + dv, 0.0f);
+    return;
+  }
+  double total = s.sink ? std::exp(*s.sink - largest) : 0.0;
+  for (double logit : logits) total += std::exp(logit - largest);
+  for (std::size_t i = 0; i < dv; ++i) {
+    double sum = 0;
+    for (std::size_t j = 0; j < keys.size(); ++j) sum += std::exp(logits[j] - largest) * keys[j].v[i];
+    y[i] = round_to(dtype, sum / total);
+  }
+}
+
+// Whether the query at position p sees the key at position j of its sequence. A window counts visible positions, the own
+// one included: window 1 sees itself alone.
+bool sees(std::int64_t p, std::int64_t j, bool causal, std::int64_t window) {
+  if (!causal) return true;
+  return j <= p && p - j < window;
+}
+
+struct Mask {
+  bool causal = false;
+  std::int64_t window = INT64_MAX;
+};
+
+Settings settings_of(const Call& c, std::size_t head) {
+  Settings s;
+  s.scale = real_attr(c.op, "scale", 1);
+  if (c.op.attrs.contains("softcap")) s.softcap = real_attr(c.op, "softcap", 0);
+  if (c.has(4)) s.sink = c.in(4).reals[head];
+  return s;
+}
+
+// attend(q, cache, at): each token sees the rows of its own sequence.
+Status attend_state(Call& c, const Mask& mask) {
+  const Array& q = c.in(0);
+  Array& y = c.out();
+  const KvState& cache = *c.state;
+  const auto heads = static_cast<std::size_t>(q.shape[1]);
+  const std::size_t group = heads / cache.heads;                              // query heads to one key head
+  for (std::size_t t = 0; t < static_cast<std::size_t>(q.shape[0]); ++t) {
+    const Segment& segment = c.batch->segments[static_cast<std::size_t>(c.batch->sequence[t])];
+    const auto slot = cache.slots.find(segment.slot);
+    const std::int64_t rows =
+        slot == cache.slots.end() ? 0 : static_cast<std::int64_t>(slot->second.k.size() / (cache.heads * cache.dim));
+    for (std::size_t h = 0; h < heads; ++h) {
+      std::vector<Key> keys;
+      for (std::int64_t j = 0; j < std::min(rows, segment.start + segment.tokens); ++j) {
+        if (!sees(c.batch->positions[t], j, mask.causal, mask.window)) continue;
+        const std::size_t row = static_cast<std::size_t>(j) * cache.heads + h / group;
+        keys.push_back({slot->second.k.data() + row * cache.dim, slot->second.v.data() + row * cache.value_dim, 0});
+      }
+      attend_one(q.reals.data() + (t * heads + h) * cache.dim, cache.dim, keys, settings_of(c, h),
+                 y.reals.data() + (t * heads + h) * cache.value_dim, cache.value_dim, y.dtype);
+    }
+  }
+  return {};
+}
+
+// attend(q, k, v, at?): q [..., n, H, d], k [..., m, Hk, d], v [..., m, Hk, dv]; with `at` within each sequence.
+Status attend_plain(Call& c, const Mask& mask) {
+  const Array &q = c.in(0), &k = c.in(1), &v = c.in(2);
+  Array& y = c.out();
+  const std::size_t rank = q.shape.size();
+  const auto n = static_cast<std::size_t>(q.shape[rank - 3]), m = static_cast<std::size_t>(k.shape[rank - 3]);
+  const auto heads = static_cast<std::size_t>(q.shape[rank - 2]), kv_heads = static_cast<std::size_t>(k.shape[rank - 2]);
+  const auto d = static_cast<std::size_t>(q.shape[rank - 1]), dv = static_cast<std::size_t>(v.shape[rank - 1]);
+  const std::size_t group = heads / kv_heads;
+  const Shape lead(q.shape.begin(), q.shape.end() - 3);
+  Shape scores = lead;                                                        // [..., H, n, m]
+  scores.insert(scores.end(), {q.shape[rank - 2], q.shape[rank - 3], k.shape[rank - 3]});
+  const Array* bias = c.has(6) ? &c.in(6) : nullptr;
+  const Broadcast at_bias(bias != nullptr ? bias->shape : Shape{}, scores);
+
+  for_each_index(lead, [&](const Shape& index, std::size_t b) {
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t h = 0; h < heads; ++h) {
+        std::vector<Key> keys;
+        for (std::size_t j = 0; j < m; ++j) {
+          // Rows are positions; of a Batch the tokens of one sequence stand together, so that distances are right there too.
+          if (!sees(static_cast<std::int64_t>(i), static_cast<std::int64_t>(j), mask.causal, mask.window)) continue;
+          if (c.batch != nullptr && c.batch->sequence[i] != c.batch->sequence[j]) continue;
+          if (c.has(5) && c.in(5).integers[b * m + j] == 0) continue;
+          Shape at = index;
+          at.insert(at.end(), {static_cast<std::int64_t>(h), static_cast<std::int64_t>(i), static_cast<std::int64_t>(j)});
+          const std::size_t row = (b * m + j) * kv_heads + h / group;
+          keys.push_back({k.reals.data() + row * d, v.reals.data() + row * dv, bias != nullptr ? bias->reals[at_bias(at)] : 0.0});
+        }
+        const std::size_t row = (b * n + i) * heads + h;
+        attend_one(q.reals.data() + row * d, d, keys, settings_of(c, h), y.reals.data() + row * dv, dv, y.dtype);
+      }
+  });
+  return {};
+}
+
+}  // namespace
+
+Status attend(Call& c) {
+  Mask mask;
+  mask.causal = string_attr(c.op, "mask", "causal") == "causal";
+  mask.window = integer_attr(c.op, "window", INT64_MAX);
+  return c.state != nullptr ? attend_state(c, mask) : attend_plain(c, mask);
+}
+
+// Rows of the call go after those that the sequence had; what a failed call left beyond them is dropped.
+Status append(Call& c) {
+  const Array &k = c.in(0), &v = c.in(1);
+  KvState& cache = *c.state;
+  const std::size_t k_row = cache.heads * cache.dim, v_row = cache.heads * cache.value_dim;
+  std::size_t row = 0;
+  for (const Segment& g : c.batch->segments) {
+    KvState::Rows& rows = cache.slots[g.slot];
+    const auto start = static_cast<std::size_t>(g.start), tokens = static_cast<std::size_t>(g.tokens);
+    if (rows.k.size() < start * k_row)
+      return Error{"state",
+                   "append: slot " + std::to_string(g.slot) + " goes on at position " + std::to_string(g.start) +
+                       ", but the state " + c.op.member + " has only " + std::to_string(rows.k.size() / k_row) + " rows of it",
+                   {},
+                   ""};
+    rows.k.resize(start * k_row);
+    rows.v.resize(start * v_row);
+    rows.k.insert(rows.k.end(), k.reals.begin() + static_cast<std::ptrdiff_t>(row * k_row),
+                  k.reals.begin() + static_cast<std::ptrdiff_t>((row + tokens) * k_row));
+    rows.v.insert(rows.v.end(), v.reals.begin() + static_cast<std::ptrdiff_t>(row * v_row),
+                  v.reals.begin() + static_cast<std::ptrdiff_t>((row + tokens) * v_row));
+    row += tokens;
+  }
+  return {};
+}
+
+// The first r channels of every row, in pairs: (a, b) → magnitude · (a cos - b sin, b cos + a sin).
+Status rope(Call& c) {
+  const Array &x = c.in(0), &angles = c.in(1);
+  Array& y = c.out();
+  const bool halves = string_attr(c.op, "pairs", "") == "halves";
+  const double magnitude = real_attr(c.op, "magnitude", 1);
+  const auto tokens = static_cast<std::size_t>(x.shape[0]), d = static_cast<std::size_t>(x.shape.back());
+  const auto half = static_cast<std::size_t>(angles.shape[1]);                // r / 2
+  const std::size_t rows = tokens == 0 ? 0 : x.count() / d / tokens;          // of one token: its heads
+  y.reals = x.reals;
+  for (std::size_t t = 0; t < tokens; ++t)
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t i = 0; i < half; ++i) {
+        const std::size_t base = (t * rows + row) * d;
+        const std::size_t first = base + (halves ? i : 2 * i), second = base + (halves ? i + half : 2 * i + 1);
+        const double cosine = magnitude * std::cos(double{angles.reals[t * half + i]});
+        const double sine = magnitude * std::sin(double{angles.reals[t * half + i]});
+        const double a = x.reals[first], b = x.reals[second];
+        y.reals[first] = round_to(y.dtype, a * cosine - b * sine);
+        y.reals[second] = round_to(y.dtype, b * cosine + a * sine);
+      }
+  return {};
+}
+
+}  // namespace modelc::graph::eval::reference

@@ -1,0 +1,288 @@
+// Attention and its cache: the layout of keys and values, and how the rows are cut into pieces for the team.
+//
+// Keys:   [slots][heads][capacity / 16][dim][16], transposed in blocks of 16 positions (kernels.h).
+// Values: [slots][heads][capacity][value_dim].
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "runtime/base/strings.h"
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/kv_cache/kv_cache.h"
+
+namespace modelc::cpu {
+namespace {
+
+constexpr std::int64_t item_rows = 48;                     // (token, query head) pairs of one piece
+static_assert(item_rows <= attend_max_rows);
+
+std::int64_t key_positions(std::int64_t positions) { return (positions + key_block - 1) / key_block * key_block; }
+
+// Writes the keys of one head, one position.
+void put_key(const float* key, std::int64_t dim, std::int64_t position, float* keys) {
+  float* to = keys + position / key_block * (key_block * dim) + position % key_block;
+  for (std::int64_t i = 0; i < dim; ++i) to[i * key_block] = key[i];
+}
+
+// Rows that are computed together: tokens [t0, t1), query heads [h0, h1) of one kv head.
+struct Item {
+  std::int64_t t0, t1, h0, h1;
+  std::int64_t segment, head;
+  std::int64_t lo, hi;                                     // positions that some row of it sees
+  std::int64_t rows() const { return (t1 - t0) * (h1 - h0); }
+  std::int64_t first_chunk() const { return lo / attend_chunk; }
+  std::int64_t chunks() const { return lo < hi ? (hi + attend_chunk - 1) / attend_chunk - first_chunk() : 0; }
+};
+
+}  // namespace
+
+struct CpuDevice::Keys {
+  const float* keys = nullptr;
+  const float* values = nullptr;
+  std::int64_t heads = 0, dv = 0;
+  const Batch* at = nullptr;
+  const KvCache* cache = nullptr;                          // or null: each segment's own rows, from position 0
+  std::vector<std::int64_t> segment_keys;                  // without cache: where a segment's keys begin
+
+  const float* keys_of(std::int64_t segment, std::int64_t head, std::int64_t dim) const {
+    const auto s = static_cast<std::size_t>(segment);
+    if (cache != nullptr) return keys + (at->slots[s] * heads + head) * key_positions(cache->capacity) * dim;
+    return keys + segment_keys[s] + head * key_positions(at->starts[s + 1] - at->starts[s]) * dim;
+  }
+  const float* values_of(std::int64_t segment, std::int64_t head) const {
+    const auto s = static_cast<std::size_t>(segment);
+    if (cache != nullptr) return values + (at->slots[s] * heads + head) * cache->capacity * dv;
+    return values + (at->starts[s] * heads + head) * dv;
+  }
+  std::int64_t value_stride() const { return cache != nullptr ? dv : heads * dv; }
+  // The positions lo <= p < hi that token t sees.
+  void seen(std::int64_t t, std::int64_t segment, const AttendArgs& args, std::int64_t& lo, std::int64_t& hi) const {
+    const auto s = static_cast<std::size_t>(segment);
+    const auto row = static_cast<std::size_t>(t);
+    std::int64_t position = t - at->starts[s], held = at->starts[s + 1] - at->starts[s];
+    if (cache != nullptr) {
+      position = at->positions[row];
+      held = std::min<std::int64_t>(cache->held[static_cast<std::size_t>(at->slots[s])], at->lengths[row]);
+    }
+    hi = args.mask == Mask::causal ? std::min(position + 1, held) : held;
+    lo = args.window > 0 ? std::max<std::int64_t>(position + 1 - args.window, 0) : 0;
+    lo = std::min(lo, hi);
+  }
+};
+
+Status CpuDevice::reserve(KvCache& cache, int slots) {
+  const std::int64_t rows = static_cast<std::int64_t>(slots) * cache.heads;
+  std::int64_t key_bytes = 0, value_bytes = 0;
+  if (cache.capacity > (std::int64_t{1} << 40) ||
+      __builtin_mul_overflow(rows, key_positions(cache.capacity) * 4, &key_bytes) ||
+      __builtin_mul_overflow(rows, cache.capacity * 4, &value_bytes) ||
+      __builtin_mul_overflow(key_bytes, cache.dim, &key_bytes) ||
+      __builtin_mul_overflow(value_bytes, cache.value_dim, &value_bytes))
+    return Error{"out-of-memory", "a cache of " + grouped(cache.capacity) + " positions for " +
+                 counted(static_cast<std::uint64_t>(slots), "sequence") + " passes all memory", {}, {}};
+  auto keys = buffers_.allocate(key_bytes);
+  if (!keys) return std::move(keys.error());
+  auto values = buffers_.allocate(value_bytes);
+  if (!values) {
+    buffers_.free(*keys);
+    return std::move(values.error());
+  }
+  cache.keys = {*keys, 0, DType::f32,
+                {slots, cache.heads, key_positions(cache.capacity) / key_block, cache.dim, key_block}};
+  cache.values = {*values, 0, DType::f32, {slots, cache.heads, cache.capacity, cache.value_dim}};
+  cache.held.assign(static_cast<std::size_t>(slots), 0);
+  return {};
+}
+
+void CpuDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) {
+  const std::int64_t heads = cache.heads, d = cache.dim, dv = cache.value_dim, tokens = at.tokens();
+  assert(k.count() == tokens * heads * d && v.count() == tokens * heads * dv);
+  const float* from_k = k.host<float>();
+  const float* from_v = v.host<float>();
+  float* keys = cache.keys.host<float>();
+  float* values = cache.values.host<float>();
+  spread_rows(tokens, heads * (d + dv), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const auto row = static_cast<std::size_t>(t);
+      const std::int64_t slot = at.slots[static_cast<std::size_t>(at.sequence[row])], position = at.positions[row];
+      assert(position < cache.capacity);
+      for (std::int64_t h = 0; h < heads; ++h) {
+        const std::int64_t head = slot * heads + h;
+        put_key(from_k + (t * heads + h) * d, d, position, keys + head * key_positions(cache.capacity) * d);
+        std::memcpy(values + (head * cache.capacity + position) * dv, from_v + (t * heads + h) * dv,
+                    static_cast<std::size_t>(dv) * sizeof(float));
+      }
+    }
+  });
+  for (std::size_t i = 0; i < at.slots.size(); ++i)
+    cache.held[static_cast<std::size_t>(at.slots[i])] = at.lengths[static_cast<std::size_t>(at.starts[i])];
+}
+
+void CpuDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
+  assert(q.shape.rank() == 3 && q.shape[2] == cache.dim && q.shape[1] % cache.heads == 0);
+  Keys keys;
+  keys.keys = cache.keys.host<float>();
+  keys.values = cache.values.host<float>();
+  keys.heads = cache.heads;
+  keys.dv = cache.value_dim;
+  keys.at = &at;
+  keys.cache = &cache;
+  const std::lock_guard guard(lock_);
+  attend_over(q, keys, args, out);
+}
+
+void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
+                       const Tensor& out) {
+  assert(q.shape.rank() == 3 && k.shape.rank() == 3 && v.shape.rank() == 3 && q.shape[2] == k.shape[2]);
+  const std::int64_t heads = k.shape[1], d = k.shape[2];
+  assert(q.shape[1] % heads == 0 && v.shape[1] == heads);
+  Keys keys;
+  keys.values = v.host<float>();
+  keys.heads = heads;
+  keys.dv = v.shape[2];
+  keys.at = &at;
+  std::int64_t floats = 0;
+  for (std::size_t s = 0; s < at.slots.size(); ++s) {
+    keys.segment_keys.push_back(floats);
+    floats += key_positions(at.starts[s + 1] - at.starts[s]) * heads * d;
+  }
+  const std::lock_guard guard(lock_);
+  float* packed = packed_.at_least(floats);
+  keys.keys = packed;
+  const float* from = k.host<float>();
+  spread_rows(at.tokens(), heads * d, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const auto s = static_cast<std::size_t>(at.sequence[static_cast<std::size_t>(t)]);
+      const std::int64_t length = key_positions(at.starts[s + 1] - at.starts[s]);
+      for (std::int64_t h = 0; h < heads; ++h)
+        put_key(from + (t * heads + h) * d, d, t - at.starts[s], packed + keys.segment_keys[s] + h * length * d);
+    }
+  });
+  attend_over(q, keys, args, out);
+}
+
+void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs& args, const Tensor& out) {
+  const Batch& at = *keys.at;
+  const std::int64_t query_heads = q.shape[1], d = q.shape[2], dv = keys.dv, group = query_heads / keys.heads;
+  assert(q.shape[0] == at.tokens() && out.count() == at.tokens() * query_heads * dv);
+  const float* from = q.host<float>();
+  float* to = out.host<float>();
+  const float* sinks = args.sinks.host<float>();
+
+  // Tokens of a sequence stay together as far as their heads fill a piece; the last ones, which see most, come first.
+  const std::int64_t heads_of = std::min(group, item_rows), tokens_of = std::max<std::int64_t>(item_rows / heads_of, 1);
+  std::vector<Item> items;
+  std::int64_t work = 0, most_chunks = 0;
+  for (std::int64_t s = at.batch() - 1; s >= 0; --s) {
+    const std::int64_t begin = at.starts[static_cast<std::size_t>(s)], end = at.starts[static_cast<std::size_t>(s) + 1];
+    for (std::int64_t t0 = begin + (end - begin - 1) / tokens_of * tokens_of; t0 >= begin; t0 -= tokens_of) {
+      Item item{t0, std::min(t0 + tokens_of, end), 0, 0, s, 0, 0, 0};
+      for (std::int64_t t = item.t0; t < item.t1; ++t) {
+        std::int64_t lo = 0, hi = 0;
+        keys.seen(t, s, args, lo, hi);
+        if (lo >= hi) continue;
+        item.lo = item.lo < item.hi ? std::min(item.lo, lo) : lo;
+        item.hi = std::max(item.hi, hi);
+      }
+      for (item.head = 0; item.head < keys.heads; ++item.head)
+        for (std::int64_t h = 0; h < group; h += heads_of) {
+          item.h0 = item.head * group + h;
+          item.h1 = std::min(item.h0 + heads_of, (item.head + 1) * group);
+          items.push_back(item);
+          work += item.rows() * (item.hi - item.lo) * (d + dv);
+          most_chunks = std::max(most_chunks, item.chunks());
+        }
+    }
+  }
+  if (items.empty()) return;
+
+  // Scratch of a worker: scores, and two results of a piece (max, sum, acc of each row).
+  const std::int64_t result = item_rows * (dv + 2), scores = attend_max_rows * score_block;
+  for (Scratch& s : scratch_) s.at_least(scores + 2 * result);
+  const auto chunk_of = [&](const Item& item, std::int64_t chunk, float* own, float* into) {
+    const float* rows[attend_max_rows];
+    std::int64_t lo[attend_max_rows], hi[attend_max_rows];
+    AttendChunk a;
+    for (std::int64_t t = item.t0; t < item.t1; ++t)
+      for (std::int64_t h = item.h0; h < item.h1; ++h, ++a.rows) {
+        rows[a.rows] = from + (t * query_heads + h) * d;
+        keys.seen(t, item.segment, args, lo[a.rows], hi[a.rows]);
+      }
+    a.q = rows;
+    a.lo = lo;
+    a.hi = hi;
+    a.keys = keys.keys_of(item.segment, item.head, d);
+    a.values = keys.values_of(item.segment, item.head);
+    a.value_stride = keys.value_stride();
+    a.d = d;
+    a.dv = dv;
+    a.scale = args.scale;
+    a.softcap = args.softcap;
+    a.begin = chunk * attend_chunk;
+    a.end = a.begin + attend_chunk;
+    a.max = into;
+    a.sum = into + item_rows;
+    a.acc = into + 2 * item_rows;
+    a.scratch = own;
+    kernels_.attend(a);
+  };
+  const auto join = [&](const Item& item, float* into, const float* other) {
+    for (std::int64_t r = 0; r < item.rows(); ++r)
+      kernels_.attend_join(into + r, into + item_rows + r, into + 2 * item_rows + r * dv, other[r], other[item_rows + r],
+                           other + 2 * item_rows + r * dv, dv);
+  };
+  const auto finish = [&](const Item& item, const float* into) {
+    std::int64_t r = 0;
+    for (std::int64_t t = item.t0; t < item.t1; ++t)
+      for (std::int64_t h = item.h0; h < item.h1; ++h, ++r)
+        kernels_.attend_finish(into[r], into[item_rows + r], into + 2 * item_rows + r * dv,
+                               sinks != nullptr ? sinks + h : nullptr, dv, to + (t * query_heads + h) * dv);
+  };
+  const auto nothing = [&](const Item& item, float* into) {
+    std::fill_n(into, item.rows(), -__builtin_inff());
+    std::fill_n(into + item_rows, item.rows(), 0.0F);
+  };
+
+  const auto pieces = static_cast<std::int64_t>(items.size());
+  if (pieces >= 4 * team_.size() || most_chunks <= 1 || team_.size() == 1) {
+    spread(pieces, 1, work, [&](std::int64_t begin, std::int64_t end, int worker) {
+      float* own = scratch_[static_cast<std::size_t>(worker)].at_least(scores + 2 * result);
+      float* into = own + scores;
+      float* other = into + result;
+      for (std::int64_t i = begin; i < end; ++i) {
+        const Item& item = items[static_cast<std::size_t>(i)];
+        nothing(item, into);
+        for (std::int64_t c = 0; c < item.chunks(); ++c) {
+          chunk_of(item, item.first_chunk() + c, own, c == 0 ? into : other);
+          if (c > 0) join(item, into, other);
+        }
+        finish(item, into);
+      }
+    });
+    return;
+  }
+  // Few rows and long sequences: every chunk is a piece of its own, and the results are joined in the same order.
+  struct Part { std::int64_t item, chunk; };
+  std::vector<Part> parts;
+  for (std::int64_t i = 0; i < pieces; ++i)
+    for (std::int64_t c = 0; c < items[static_cast<std::size_t>(i)].chunks(); ++c) parts.push_back({i, c});
+  float* results = partials_.at_least(static_cast<std::int64_t>(parts.size()) * result);
+  spread(static_cast<std::int64_t>(parts.size()), 1, work, [&](std::int64_t begin, std::int64_t end, int worker) {
+    float* own = scratch_[static_cast<std::size_t>(worker)].at_least(scores + 2 * result);
+    for (std::int64_t p = begin; p < end; ++p) {
+      const Part part = parts[static_cast<std::size_t>(p)];
+      const Item& item = items[static_cast<std::size_t>(part.item)];
+      chunk_of(item, item.first_chunk() + part.chunk, own, results + p * result);
+    }
+  });
+  std::size_t p = 0;
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    const Item& item = items[static_cast<std::size_t>(i)];
+    float* into = scratch_[0].at_least(scores + 2 * result) + scores;
+    nothing(item, into);
+    for (; p < parts.size() && parts[p].item == i; ++p) join(item, into, results + static_cast<std::int64_t>(p) * result);
+    finish(item, into);
+  }
+}
+
+}  // namespace modelc::cpu

@@ -1,0 +1,50 @@
+// The memory of the CPU device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+
+#include "runtime/base/result.h"
+#include "runtime/tensor/tensor.h"
+
+namespace modelc::cpu {
+
+// Owns buffers; from several threads.
+class Buffers {
+ public:
+  Buffers() = default;
+  Buffers(const Buffers&) = delete;
+  ~Buffers();
+
+  // `size` bytes, aligned to 64. A large buffer is zero and takes memory page by page as it is touched. "out-of-memory".
+  Result<const Buffer*> allocate(std::int64_t size);
+  // Memory of someone else's.
+  const Buffer* adopt(std::span<const std::byte> bytes);
+  void free(const Buffer* buffer);
+
+ private:
+  enum class Kind : std::uint8_t { heap, mapped, adopted };
+  struct Owned { Buffer buffer; Kind kind; };
+  const Buffer* keep(Buffer buffer, Kind kind);
+  static void release(Owned& owned);
+  std::mutex lock_;
+  std::unordered_map<const Buffer*, std::unique_ptr<Owned>> owned_;
+};
+
+// Floats aligned to 64 bytes that grow and are never copied: scratch.
+class Scratch {
+ public:
+  // At least `count` floats; what was in them is lost when it grows.
+  float* at_least(std::int64_t count);
+
+ private:
+  struct Free { void operator()(float* p) const; };
+  std::unique_ptr<float, Free> data_;
+  std::int64_t count_ = 0;
+};
+
+}  // namespace modelc::cpu

@@ -1,0 +1,83 @@
+// The CPU as a device: cuts each operation into pieces, gives them to a team of threads, and calls the kernels of the
+// instruction set that was chosen at run time.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/thread_team.h"
+#include "runtime/cpu/buffers.h"
+#include "runtime/cpu/kernels.h"
+#include "runtime/device/device.h"
+
+namespace modelc::cpu {
+
+// How a row block is stored, for kernels.
+inline Stored stored(DType t) {
+  assert(t == DType::f32 || t == DType::f16 || t == DType::bf16);
+  return t == DType::f16 ? Stored::f16 : t == DType::bf16 ? Stored::bf16 : Stored::f32;
+}
+
+class CpuDevice final : public Device {
+ public:
+  CpuDevice(const Kernels& kernels, int threads);
+
+  std::string description() const override;
+  Result<const Buffer*> allocate(std::int64_t size) override { return buffers_.allocate(size); }
+  void free(const Buffer* buffer) override { buffers_.free(buffer); }
+  Result<const Buffer*> import(std::span<const std::byte> bytes) override { return buffers_.adopt(bytes); }
+  void read(const Tensor& t, std::span<std::byte> to) override;
+  void write(std::span<const std::byte> from, const Tensor& t) override;
+  Status reserve(KvCache& cache, int slots) override;
+
+  void linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) override;
+  void linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out) override;
+  void take(const Matrix& table, const Tensor& rows, float scale, const Tensor& out) override;
+  void take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) override;
+  void rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out) override;
+  void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
+                    const Tensor& out) override;
+  void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) override;
+  void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) override;
+  void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) override;
+  void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) override;
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
+              const Tensor& out) override;
+  void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) override;
+  void copy(const Tensor& from, const Tensor& to) override;
+  Status finish() override { return {}; }                  // every operation is done when its call returns
+
+ private:
+  // f(begin, end, worker) over [0, count); in the calling thread when `work` (elements touched, multiplications) is small.
+  template <class F>
+  void spread(std::int64_t count, std::int64_t grain, std::int64_t work, F&& f) {
+    if (count <= 0) return;
+    if (work < inline_work || team_.size() == 1 || count <= grain) return f(std::int64_t{0}, count, 0);
+    team_.run(count, grain, f);
+  }
+  // The same over rows of `width` elements.
+  template <class F>
+  void spread_rows(std::int64_t rows, std::int64_t width, F&& f) {
+    const std::int64_t grain = row_elements / (width > 0 ? width : 1);
+    spread(rows, grain > 0 ? grain : 1, rows * width, [&](std::int64_t begin, std::int64_t end, int) { f(begin, end); });
+  }
+
+  struct Keys;                                             // where attention's keys and values lie: attention.cpp
+  void attend_over(const Tensor& q, const Keys& keys, const AttendArgs& args, const Tensor& out);
+
+  static constexpr std::int64_t inline_work = 32 * 1024;   // some microseconds: less than waking a thread pays
+  static constexpr std::int64_t row_elements = 8 * 1024;   // of one piece of an elementwise operation
+
+  const Kernels& kernels_;
+  ThreadTeam team_;
+  Buffers buffers_;
+  std::mutex lock_;                                        // of what follows: models may share the device
+  std::vector<Scratch> scratch_;                           // one a worker
+  Scratch partials_, packed_;                              // attention: results of chunks; keys of a call without state
+};
+
+}  // namespace modelc::cpu

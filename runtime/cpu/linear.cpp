@@ -1,0 +1,126 @@
+// Products: how the rows of a matrix are cut into pieces for the team.
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "runtime/cpu/cpu_device.h"
+
+namespace modelc::cpu {
+namespace {
+
+constexpr std::int64_t streamed_bytes = 64 * 1024;         // few tokens: weights of one piece
+constexpr std::int64_t panel_rows = 32;                    // many tokens: rows of one piece
+constexpr std::int64_t mapped_tokens = 128;                // linear_map: tokens whose products wait in scratch
+
+// Rows of a piece: whole tiles, and several pieces for each worker, so that all end at about the same time.
+std::int64_t piece_rows(std::int64_t tokens, std::int64_t rows, std::int64_t row_bytes, int workers, std::int64_t tile) {
+  const std::int64_t wanted = tokens < 4 ? streamed_bytes / std::max<std::int64_t>(row_bytes, 1) : panel_rows;
+  const std::int64_t fair = rows / (4 * workers);
+  return (std::clamp<std::int64_t>(std::min(wanted, fair), 1, rows) + tile - 1) / tile * tile;
+}
+
+ProductArgs product_of(const Tensor& x, const Matrix& w, const RowBlock& block, std::int64_t begin, std::int64_t end) {
+  ProductArgs p;
+  p.x = x.host<float>();
+  p.x_stride = w.columns;
+  p.w = block.data.host<std::byte>() + begin * block.row_bytes;
+  p.w_stride = block.row_bytes;
+  p.encoding = stored(block.encoding);
+  p.n = end - begin;
+  p.k = w.columns;
+  p.bias = block.bias ? block.bias.host<float>() + begin : nullptr;
+  return p;
+}
+
+}  // namespace
+
+void CpuDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) {
+  assert(outs.size() == w.blocks.size() && (!residual || outs.size() == 1));
+  const std::int64_t k = w.columns, m = k > 0 ? x.count() / k : outs[0].count() / std::max<std::int64_t>(w.blocks[0].rows, 1);
+  if (m == 0) return;
+  std::int64_t all = 0, row_bytes = 0;
+  for (const RowBlock& b : w.blocks) {
+    all += b.rows;
+    row_bytes = std::max(row_bytes, b.row_bytes);
+  }
+  if (all == 0) return;
+  const std::lock_guard guard(lock_);
+  const std::int64_t scratch = kernels_.product_scratch(m, k);
+  for (Scratch& s : scratch_) s.at_least(scratch);
+  const std::int64_t piece = piece_rows(m, all, row_bytes, team_.size(), kernels_.product_rows());
+  std::int64_t pieces = 0;
+  for (const RowBlock& b : w.blocks) pieces += (b.rows + piece - 1) / piece;
+  spread(pieces, 1, m * all * k, [&](std::int64_t begin, std::int64_t end, int worker) {
+    std::int64_t first = 0;                                // piece with which the block begins
+    for (std::size_t i = 0; i < w.blocks.size(); ++i) {
+      const RowBlock& b = w.blocks[i];
+      const std::int64_t past = first + (b.rows + piece - 1) / piece;
+      const std::int64_t from = (std::max(begin, first) - first) * piece;
+      const std::int64_t to = std::min((std::min(end, past) - first) * piece, b.rows);
+      first = past;
+      if (from >= to) continue;
+      ProductArgs p = product_of(x, w, b, from, to);
+      p.m = m;
+      p.out = outs[i].host<float>() + from;
+      p.out_stride = b.rows;
+      if (residual) {
+        p.residual = residual.host<float>() + from;
+        p.residual_stride = b.rows;
+      }
+      p.scratch = scratch_[static_cast<std::size_t>(worker)].at_least(scratch);
+      kernels_.product(p);
+    }
+  });
+}
+
+void CpuDevice::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out) {
+  const auto blocks = static_cast<std::int64_t>(w.blocks.size());
+  assert(blocks >= 1 && blocks <= MapArgs::max_inputs);
+  const std::int64_t n = w.blocks[0].rows, k = w.columns, m = n > 0 ? out.count() / n : 0;
+  if (m == 0) return;
+  std::int64_t row_bytes = 0;
+  for (const RowBlock& b : w.blocks) {
+    assert(b.rows == n);
+    row_bytes += b.row_bytes;
+  }
+  const std::lock_guard guard(lock_);
+  const std::int64_t piece = std::min(piece_rows(m, n, row_bytes, team_.size(), kernels_.product_rows()), n);
+  const std::int64_t some = std::min(m, mapped_tokens);
+  const std::int64_t product = (kernels_.product_scratch(some, k) + 15) / 16 * 16;
+  // The blocks' products for `some` tokens, and the result when it does not lie together in `out`.
+  const std::int64_t scratch = product + (blocks + (m > 1 ? 1 : 0)) * some * piece;
+  for (Scratch& s : scratch_) s.at_least(scratch);
+  spread((n + piece - 1) / piece, 1, m * n * k * blocks, [&](std::int64_t begin, std::int64_t end, int worker) {
+    float* own = scratch_[static_cast<std::size_t>(worker)].at_least(scratch);
+    float* parts = own + product;
+    for (std::int64_t c = begin; c < end; ++c) {
+      const std::int64_t from = c * piece, to = std::min(from + piece, n), width = to - from;
+      for (std::int64_t t = 0; t < m; t += some) {
+        MapArgs a;
+        const std::int64_t tokens = std::min(some, m - t);
+        a.shape = {tokens, width};
+        a.inputs = static_cast<int>(blocks);
+        for (std::int64_t i = 0; i < blocks; ++i) {
+          ProductArgs p = product_of(x, w, w.blocks[static_cast<std::size_t>(i)], from, to);
+          p.x += t * k;
+          p.m = tokens;
+          p.out = parts + i * some * piece;
+          p.out_stride = width;
+          p.scratch = own;
+          kernels_.product(p);
+          MapArgs::Input& in = a.input[static_cast<std::size_t>(i)];
+          in.data = p.out;
+          in.strides = {width, 1};
+        }
+        float* result = out.host<float>() + t * n + from;
+        a.out = m > 1 ? parts + blocks * some * piece : result;
+        f.cpu(a, 0, tokens);
+        if (m > 1)
+          for (std::int64_t i = 0; i < tokens; ++i)
+            std::memcpy(result + i * n, a.out + i * width, static_cast<std::size_t>(width) * sizeof(float));
+      }
+    }
+  });
+}
+
+}  // namespace modelc::cpu

@@ -1,0 +1,213 @@
+#include "runtime/device/step.h"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/kv_cache/kv_cache.h"
+
+namespace modelc {
+namespace {
+
+// Slots of the step memory: the batch's fields, scratch for tracing, then the values computed once a step.
+enum Field : std::size_t { positions_field, lengths_field, sequence_field, outputs_field, last_field, field_count };
+constexpr std::size_t first_trace = field_count;
+constexpr std::size_t first_value = first_trace + MapArgs::max_inputs;
+
+template <class T>
+T must(Result<T> r) {
+  if (!r) throw StepFailure{std::move(r.error())};
+  return std::move(*r);
+}
+
+constexpr MapKernel add_kernel = {"add", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+  map_rows<2>(a, begin, end, [](float x, float y) { return x + y; });
+}};
+
+Shape with_width(const Shape& x, std::int64_t width) {
+  std::array<std::int64_t, Shape::max_rank> axes{};
+  const auto rank = static_cast<std::size_t>(x.rank());
+  std::copy(x.axes().begin(), x.axes().end(), axes.begin());
+  axes[rank - 1] = width;
+  return Shape(std::span<const std::int64_t>(axes.data(), rank));
+}
+
+}  // namespace
+
+// ---- memory
+
+StepMemory::~StepMemory() {
+  for (const Buffer* b : buffers_)
+    if (b != nullptr) device_.free(b);
+}
+
+Result<Tensor> StepMemory::get(std::size_t slot, DType dtype, Shape shape) {
+  Tensor t{nullptr, 0, dtype, shape};
+  if (slot >= buffers_.size()) buffers_.resize(slot + 1, nullptr);
+  const Buffer*& buffer = buffers_[slot];
+  if (buffer == nullptr || buffer->size < t.size()) {
+    if (buffer != nullptr) device_.free(buffer);
+    buffer = nullptr;
+    auto fresh = device_.allocate(std::max<std::int64_t>(t.size(), 1));
+    if (!fresh) return std::move(fresh.error());
+    buffer = *fresh;
+  }
+  t.buffer = buffer;
+  return t;
+}
+
+Step::Step(StepMemory& memory, Tensor arena, StepSizes sizes, const Batch* batch, State* state,
+           const std::vector<LayerHook>* hooks)
+    : memory_(memory), arena_(arena), sizes_(sizes), at_(batch), state_(state),
+      hooks_(hooks != nullptr && !hooks->empty() ? hooks : nullptr), fields_(field_count) {}
+
+Tensor Step::temporary(std::size_t slot, DType dtype, Shape shape) { return must(memory_.get(slot, dtype, shape)); }
+
+Step::Frame::Frame(Step& step, std::int64_t bytes) : step_(step) {
+  memory_ = {step.arena_.buffer, step.arena_.offset + step.top_, DType::u8, {bytes}};
+  if (!step.arena_) {
+    own_ = must(step.device().allocate(std::max<std::int64_t>(bytes, 1)));
+    memory_ = {own_, 0, DType::u8, {bytes}};
+    return;
+  }
+  if (step.top_ + bytes > step.arena_.size()) {
+    assert(false && "arena_bytes() of the model promises less than its frames take");
+    throw StepFailure{{"arena", "the model's frames take more than the " + std::to_string(step.arena_.size()) +
+                       " bytes that it asked for", {}, "this is a fault of modelc: please report it"}};
+  }
+  step.top_ += bytes;
+}
+
+Step::Frame::~Frame() {
+  if (own_ != nullptr) step_.device().free(own_);
+  else step_.top_ -= memory_.size();
+}
+
+Tensor Step::Frame::f32(std::int64_t offset, Shape shape) const {
+  const Tensor t{memory_.buffer, memory_.offset + offset, DType::f32, shape};
+  assert(offset >= 0 && offset % 4 == 0 && offset + t.size() <= memory_.size());
+  return t;
+}
+
+Tensor Step::field(std::size_t which, const std::vector<std::int32_t>& values) {
+  Tensor& t = fields_[which];
+  if (!t) {
+    t = temporary(which, DType::i32, {static_cast<std::int64_t>(values.size())});
+    device().write(std::as_bytes(std::span(values)), t);
+  }
+  return t;
+}
+Tensor Step::positions() { return field(positions_field, at().positions); }
+Tensor Step::lengths() { return field(lengths_field, at().lengths); }
+Tensor Step::sequence() { return field(sequence_field, at().sequence); }
+Tensor Step::output_rows() { return field(outputs_field, at().outputs); }
+Tensor Step::last_rows() { return field(last_field, at().last); }
+
+Tensor Step::once(StepValue value, Shape shape, const std::function<void(const Tensor& out)>& compute) {
+  assert(value.index >= 0);
+  const auto i = static_cast<std::size_t>(value.index);
+  if (i < values_.size() && values_[i]) {
+    assert(values_[i].shape == shape);
+    return values_[i];
+  }
+  const Tensor t = temporary(first_value + i, DType::f32, shape);
+  compute(t);
+  if (values_.size() <= i) values_.resize(i + 1);          // not before: compute may ask for other values
+  values_[i] = t;
+  return t;
+}
+
+// ---- kernels
+
+void Step::linear(const Tensor& x, const Matrix& w, std::initializer_list<Tensor> outs) {
+  device().linear(x, w, {outs.begin(), outs.size()}, {});
+}
+
+void Step::linear_add(const Tensor& x, const Matrix& w, const Tensor& residual, const Tensor& out, const TraceNames& names) {
+  if (!traced()) return device().linear(x, w, {&out, 1}, residual);
+  assert(names.names.size() == 1);
+  const Tensor product = temporary(first_trace, DType::f32, out.shape);
+  device().linear(x, w, {&product, 1}, {});
+  report(*names.module, *names.names.begin(), product);
+  const Tensor inputs[] = {product, residual};
+  device().map(add_kernel, inputs, out);
+}
+
+void Step::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out, const TraceNames& names) {
+  if (!traced()) return device().linear_map(x, w, f, out);
+  assert(names.names.size() == w.blocks.size());
+  std::vector<Tensor> products;
+  for (std::size_t i = 0; i < w.blocks.size(); ++i)
+    products.push_back(temporary(first_trace + i, DType::f32, with_width(out.shape, w.blocks[i].rows)));
+  device().linear(x, w, products, {});
+  for (std::size_t i = 0; i < products.size(); ++i) report(*names.module, names.names.begin()[i], products[i]);
+  device().map(f, products, out);
+}
+
+void Step::take(const Weight& table, const Tensor& rows, float scale, const Tensor& out) {
+  Matrix m;
+  m.columns = table.spec.shape[-1];
+  m.blocks.push_back(table.block);
+  device().take(m, rows, scale, out);
+}
+void Step::take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) { device().take_rows(x, rows, out); }
+void Step::rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out) {
+  device().rms_norm(x, w, args, out);
+}
+void Step::add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
+                        const Tensor& out) {
+  device().add_rms_norm(x, y, w, args, sum, out);
+}
+void Step::layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) {
+  device().layer_norm(x, w, b, args, out);
+}
+void Step::rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) {
+  device().rope(x, cos, sin, pairs, out);
+}
+void Step::append(const StateSlot& cache, const Tensor& k, const Tensor& v, const Batch& at) {
+  assert(state_ != nullptr);
+  device().append(state_->cache(cache.index), k, v, at);
+}
+void Step::attend(const Tensor& q, const StateSlot& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
+  assert(state_ != nullptr);
+  device().attend(q, state_->cache(cache.index), at, args, out);
+}
+void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
+                  const Tensor& out) {
+  device().attend(q, k, v, at, args, out);
+}
+void Step::map(const MapKernel& f, std::initializer_list<Tensor> inputs, const Tensor& out) {
+  device().map(f, {inputs.begin(), inputs.size()}, out);
+}
+void Step::copy(const Tensor& from, const Tensor& to) { device().copy(from, to); }
+
+void Step::arange(const Tensor& out, float start, float by) {
+  std::vector<float> values(static_cast<std::size_t>(out.count()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = start + static_cast<float>(i) * by;
+  device().write(std::as_bytes(std::span(values)), out);
+}
+void Step::values(std::initializer_list<float> numbers, const Tensor& out) {
+  assert(static_cast<std::int64_t>(numbers.size()) == out.count());
+  device().write(std::as_bytes(std::span(numbers.begin(), numbers.size())), out);
+}
+
+// ---- hooks
+
+void Step::report(const Module& module, const char* name, const Tensor& value) {
+  const auto n = static_cast<std::size_t>(value.count());
+  host_.resize(n);
+  if (value.dtype == DType::f32) {
+    device().read(value, std::as_writable_bytes(std::span(host_)));
+  } else {
+    assert(value.dtype == DType::i32 || value.dtype == DType::boolean);
+    std::vector<std::byte> raw(static_cast<std::size_t>(value.size()));
+    device().read(value, raw);
+    const MapArgs::Input in{raw.data(), value.dtype, {}};
+    for (std::size_t i = 0; i < n; ++i) host_[i] = detail::load(in, static_cast<std::int64_t>(i));
+  }
+  std::string full = module.qualified_name();
+  if (*name != '\0') full += (full.empty() ? "" : ".") + std::string(name);
+  const LayerValue v{full, value.shape, host_};
+  for (const LayerHook& hook : *hooks_) hook(v);
+}
+
+}  // namespace modelc

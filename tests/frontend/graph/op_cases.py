@@ -1,0 +1,410 @@
+#!/usr/bin/env python3
+"""Writes op_cases.json: operations as graph texts, inputs, and what PyTorch and transformers give for them.
+
+    python3 tests/frontend/graph/op_cases.py          (needs torch and transformers; the versions are recorded)
+
+Numbers are worked out in float64 from float32 inputs, so that they are right to the last bit of float32, but where a case
+is about a narrower dtype. Inputs come from a fixed seed and have three decimals.
+"""
+import json
+import math
+import pathlib
+
+import torch
+import torch.nn.functional as F
+import transformers
+from transformers.activations import ACT2FN
+from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
+from transformers.models.gpt_oss import modeling_gpt_oss
+from transformers.models.llama.modeling_llama import LlamaRMSNorm, apply_rotary_pos_emb, repeat_kv
+
+torch.manual_seed(7)
+cases = []
+NAMES = {torch.float32: "f32", torch.float64: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.bool: "bool",
+         torch.int64: "i32", torch.int32: "i32"}
+
+
+def random(*shape, low=-2.0, high=2.0):
+    return torch.round((torch.rand(shape) * (high - low) + low) * 1000) / 1000
+
+
+def number(v):
+    if isinstance(v, float) and math.isfinite(v):
+        return float(f"{v:.9g}")
+    return v
+
+
+def data_of(t):
+    t = t.detach()
+    if t.dtype == torch.bool:
+        return [int(v) for v in t.flatten().tolist()]
+    return [number(v) for v in t.flatten().tolist()]
+
+
+def array(t):
+    return {"dtype": NAMES[t.dtype], "shape": list(t.shape), "data": data_of(t)}
+
+
+def type_of(t, bound=None, shape=None):
+    dims = ", ".join(str(d) for d in (shape or t.shape))
+    return (f"index({bound})" if bound is not None else NAMES[t.dtype]) + f"[{dims}]"
+
+
+def attr(v):
+    if isinstance(v, bool):
+        return "true" if v else "false"
+    if isinstance(v, str):
+        return f'"{v}"'
+    if isinstance(v, (list, tuple)):
+        return "[" + ", ".join(attr(i) for i in v) + "]"
+    return repr(v)
+
+
+class In:
+    """An operand: its tensor, the bound of an index, the type's shape where axes have names."""
+
+    def __init__(self, t, bound=None, shape=None):
+        self.t, self.bound, self.shape = t, bound, shape
+
+    def type(self):
+        return type_of(self.t, self.bound, self.shape)
+
+
+BATCH = object()
+Out = In
+
+
+def text(op, operands, outs, attrs, state=None, append=None):
+    names = ["%at" if o is BATCH else f"%x{i}" if o is not None else "_" for i, o in enumerate(operands)]
+    inputs = [f"%x{i}: {o.type()}" for i, o in enumerate(operands) if isinstance(o, In)]
+    body = []
+    member = ""
+    if append is not None:
+        inputs += [f"%k: {append[0].type()}", f"%v: {append[1].type()}"]
+        body.append('append "cache"(%k, %v, %at)')
+        member = ' "cache"'
+    if any(o is BATCH for o in operands) or append is not None:
+        inputs.append("%at: Batch")
+    results = ", ".join(f"%y{i}: {o.type()}" for i, o in enumerate(outs))
+    named = ", ".join(f"{k}: {attr(v)}" for k, v in sorted(attrs.items()))
+    body.append(f"{results} = {op}{member}({', '.join(names)}{'; ' + named if named else ''})")
+    body.append("return " + ", ".join(f"%y{i}" for i in range(len(outs))))
+    lines = ["graph 1", "module Case root Case"]
+    lines += ["axis tokens: 1..", "axis outputs: 0..", "axis batch: 1.."]
+    lines += ["class Case: Case {"]
+    if state:
+        lines.append(f"  state cache: kv_cache[{', '.join(map(str, state))}]")
+    lines.append(f"  forward forward({', '.join(inputs)}) {{")
+    lines += ["    " + b for b in body] + ["  }", "}", ""]
+    return "\n".join(lines)
+
+
+def case(name, op, operands, outs, tol=None, segments=None, **attrs):
+    operands = [o if o is None or o is BATCH or isinstance(o, In) else In(o) for o in operands]
+    outs = [o if isinstance(o, Out) else Out(o) for o in (outs if isinstance(outs, (list, tuple)) else [outs])]
+    run = {"inputs": {f"x{i}": array(o.t) for i, o in enumerate(operands) if isinstance(o, In)},
+           "outputs": [array(o.t) for o in outs]}
+    if segments:
+        run["segments"] = segments
+    c = {"name": name, "ops": [op], "graph": text(op, operands, outs, attrs), "runs": [run]}
+    if tol:
+        c["tolerance"] = tol
+    cases.append(c)
+
+
+# ---- products ----
+x, w, b = random(3, 5), random(4, 5), random(4)
+case("linear", "linear", [x, w, b], F.linear(x.double(), w.double(), b.double()))
+x = random(2, 3, 5)
+case("linear, no bias, two leading axes", "linear", [x, w, None], F.linear(x.double(), w.double()))
+a, c = random(3, 4), random(4, 2)
+case("matmul", "matmul", [a, c], a.double() @ c.double())
+a, c = random(2, 1, 3, 4), random(5, 4, 2)
+case("matmul, leading axes broadcast", "matmul", [a, c], a.double() @ c.double())
+a, c = random(3), random(4)
+case("outer", "outer", [a, c], torch.outer(a.double(), c.double()))
+
+# ---- rows by index ----
+x, i = random(5, 3), torch.tensor([4, 0, 4, 2])
+case("take", "take", [x, In(i, 5)], x[i])
+i = torch.tensor([[1, 2], [3, 0]])
+case("take, a table of rows", "take", [x, In(i, 5)], x[i])
+i = torch.tensor([2, 0, 1])
+case("take of indices", "take", [In(torch.tensor([7, 8, 9]), 10), In(i, 3)], Out(torch.tensor([9, 7, 8]), 10))
+x, v, i = random(5, 3), random(2, 3), torch.tensor([3, 1])
+y = x.clone()
+y[i] = v
+case("put", "put", [x, In(i, 5), v], y)
+i = torch.tensor([[2, 0, 3]])
+case("one_hot", "one_hot", [In(i, 4)], F.one_hot(i, 5).float(), count=5)
+x = torch.tensor([[0.5, 2.0, -1.0, 1.0], [3.0, -2.0, 4.0, 0.0]])
+v, i = torch.topk(x, 3)
+case("top_k", "top_k", [x], [v, Out(i, 4)], k=3)
+
+
+# ---- attention ----
+def scores(q, k, scale, softcap=None, bias=None):
+    """[..., H, n, m] of q [..., n, H, d] and k [..., m, Hk, d], with transformers' repeat_kv."""
+    qh, kh = q.double().transpose(-3, -2), k.double().transpose(-3, -2)
+    lead = qh.shape[:-3]
+    kh = repeat_kv(kh.reshape(-1, *kh.shape[-3:]), qh.shape[-3] // kh.shape[-3]).reshape(*lead, qh.shape[-3], *kh.shape[-2:])
+    s = qh @ kh.transpose(-1, -2) * scale
+    if softcap:
+        s = softcap * torch.tanh(s / softcap)
+    return s + bias.double() if bias is not None else s
+
+
+def attend(q, k, v, scale, seen=None, softcap=None, sinks=None, bias=None):
+    s = scores(q, k, scale, softcap, bias)
+    if seen is not None:
+        s = s.masked_fill(~seen, -math.inf)
+    if sinks is not None:
+        s = torch.cat([s, sinks.double().reshape(-1, 1, 1).expand(*s.shape[:-1], 1)], -1)
+    p = torch.nan_to_num(torch.softmax(s, -1))
+    if sinks is not None:
+        p = p[..., :-1]
+    vh = v.double().transpose(-3, -2)
+    lead = p.shape[:-3]
+    vh = repeat_kv(vh.reshape(-1, *vh.shape[-3:]), p.shape[-3] // vh.shape[-3]).reshape(*lead, p.shape[-3], *vh.shape[-2:])
+    return (p @ vh).transpose(-3, -2)
+
+
+def causal(n, window=None):
+    i, j = torch.arange(n)[:, None], torch.arange(n)[None]
+    return (j <= i) & (i - j < (window or n))
+
+
+def plain(name, n, m, H, Hk, d, dv, lead=(), seen=None, operands=None, tol=None, **attrs):
+    q, k, v = random(*lead, n, H, d), random(*lead, m, Hk, d), random(*lead, m, Hk, dv)
+    o = operands or {}
+    keep, bias, sinks = o.get("keep"), o.get("bias"), o.get("sinks")
+    if keep is not None:
+        by_key = keep.reshape(*lead, 1, 1, m)
+        seen = by_key if seen is None else seen & by_key
+    y = attend(q, k, v, attrs["scale"], seen, attrs.get("softcap"), sinks, bias)
+    case(name, "attend", [q, k, v, None, sinks, keep, bias], y, tol, **attrs)
+
+
+plain("attend, full", 3, 4, 2, 2, 4, 3, mask="full", scale=0.5)
+q, k, v = random(2, 4, 4, 8), random(2, 4, 4, 8), random(2, 4, 4, 8)
+sdpa = F.scaled_dot_product_attention(*(t.double().transpose(1, 2) for t in (q, k, v)), is_causal=True).transpose(1, 2)
+case("attend, causal, as scaled_dot_product_attention", "attend", [q, k, v, None, None, None, None], sdpa, mask="causal",
+     scale=8 ** -0.5)
+plain("attend, grouped heads", 3, 3, 6, 2, 4, 4, seen=causal(3), mask="causal", scale=0.5)
+plain("attend, window 2", 5, 5, 2, 1, 4, 4, seen=causal(5, 2), mask="causal", scale=0.5, window=2)
+plain("attend, softcap", 4, 4, 2, 2, 4, 4, seen=causal(4), mask="causal", scale=1.0, softcap=1.5)
+plain("attend, keep, one row of a batch sees nothing", 2, 3, 2, 2, 4, 4, lead=(2,), mask="full", scale=0.5,
+      operands={"keep": torch.tensor([[True, False, True], [False, False, False]])})
+plain("attend, bias", 3, 4, 2, 2, 4, 4, mask="full", scale=0.5, operands={"bias": random(2, 1, 4)})
+
+# gpt-oss's own function: sinks, grouped heads, causal.
+q, k, v, sinks = random(1, 4, 4, 8), random(1, 4, 2, 8), random(1, 4, 2, 8), random(4)
+
+
+class Holder(torch.nn.Module):
+    num_key_value_groups = 2
+
+
+holder = Holder()
+holder.sinks = sinks.double()
+mask = torch.zeros(1, 1, 4, 4, dtype=torch.float64).masked_fill(~causal(4), torch.finfo(torch.float64).min)
+y, _ = modeling_gpt_oss.eager_attention_forward(holder, *(t.double().transpose(1, 2) for t in (q, k, v)), mask, 0.3)
+case("attend, sinks, as gpt-oss", "attend", [q, k, v, None, sinks, None, None], y, mask="causal", scale=0.3)
+
+# Within each sequence of a Batch.
+q, k, v = random(6, 2, 4), random(6, 1, 4), random(6, 1, 4)
+which = torch.tensor([0, 0, 0, 0, 1, 1])
+y = attend(q, k, v, 0.5, causal(6) & (which[:, None] == which[None]))
+named = [In(t, shape=("tokens", *t.shape[1:])) for t in (q, k, v)]
+case("attend within each sequence", "attend", [*named, BATCH, None, None, None], Out(y, shape=("tokens", 2, 4)),
+     segments=[[0, 4], [1, 2]], mask="causal", scale=0.5)
+
+# With a cache: three calls of two sequences against each sequence at once.
+for name, attrs in {"attend, cache": {"mask": "causal"}, "attend, cache, window 3, softcap": {"mask": "causal", "window": 3, "softcap": 2.0},
+                    "attend, cache, sinks": {"mask": "causal"}}.items():
+    H, Hk, d, dv, scale = 4, 2, 4, 2, 0.5
+    sinks = random(H) if "sinks" in name else None
+    whole = {s: (random(n, H, d), random(n, Hk, d), random(n, Hk, dv)) for s, n in ((0, 7), (1, 4))}
+    results = {s: attend(*t, scale, causal(len(t[0]), attrs.get("window")), attrs.get("softcap"), sinks)
+               for s, t in whole.items()}
+    done = {0: 0, 1: 0}
+    runs = []
+    for segments in ([[0, 4], [1, 1]], [[1, 3]], [[0, 3]]):
+        parts = [[], [], [], []]
+        for s, n in segments:
+            rows = slice(done[s], done[s] + n)
+            for part, t in zip(parts, (*whole[s], results[s])):
+                part.append(t[rows])
+            done[s] += n
+        q, k, v, y = (torch.cat(p) for p in parts)
+        inputs = {"x0": array(q), "k": array(k), "v": array(v)}
+        if sinks is not None:
+            inputs["x4"] = array(sinks)
+        runs.append({"inputs": inputs, "segments": segments, "outputs": [array(y)]})
+    operands = [In(q, shape=("tokens", H, d)), None, None, BATCH, In(sinks) if sinks is not None else None, None, None]
+    graph = text("attend", operands, [Out(y, shape=("tokens", H, dv))], {**attrs, "scale": scale}, (Hk, d, dv),
+                 (In(k, shape=("tokens", Hk, d)), In(v, shape=("tokens", Hk, dv))))
+    cases.append({"name": name, "ops": ["attend", "append"], "graph": graph, "runs": runs})
+
+
+# ---- rope ----
+def rope_case(name, tokens, heads, d, r, pairs, magnitude=None):
+    x, angles = random(tokens, heads, d), random(tokens, r // 2, low=-7, high=7)
+    cos, sin = angles.double().cos() * (magnitude or 1), angles.double().sin() * (magnitude or 1)
+    turned = x[..., :r].double()
+    if pairs == "halves":
+        cos2, sin2 = torch.cat([cos, cos], -1)[None], torch.cat([sin, sin], -1)[None]
+        y, _ = apply_rotary_pos_emb(turned.transpose(0, 1)[None], turned.transpose(0, 1)[None], cos2, sin2)
+        y = y[0].transpose(0, 1)
+    else:
+        z = torch.view_as_complex(turned.reshape(tokens, heads, r // 2, 2).contiguous())
+        y = torch.view_as_real(z * torch.complex(cos, sin)[:, None]).flatten(-2)
+    y = torch.cat([y, x[..., r:].double()], -1)
+    attrs = {"pairs": pairs, **({"magnitude": magnitude} if magnitude else {})}
+    case(name, "rope", [x, angles], y, **attrs)
+
+
+rope_case("rope, halves, as transformers", 3, 2, 8, 8, "halves")
+rope_case("rope, adjacent, as complex numbers", 3, 2, 8, 8, "adjacent")
+rope_case("rope, halves, the first 4 channels, magnitude", 2, 1, 6, 4, "halves", 1.25)
+rope_case("rope, adjacent, the first 4 channels", 2, 1, 6, 4, "adjacent")
+
+# ---- norms ----
+x, w, b = random(2, 3, 6), random(6), random(6)
+case("rms_norm", "rms_norm", [x, w], F.rms_norm(x.double(), (6,), w.double(), 1e-5), eps=1e-5)
+case("rms_norm, no weight", "rms_norm", [x, None], F.rms_norm(x.double(), (6,), None, 0.5), eps=0.5)
+gemma = Gemma3RMSNorm(6, eps=1e-6)
+gemma.weight.data = w
+case("rms_norm, offset 1, as Gemma 3", "rms_norm", [x, w], gemma(x), 1e-6, eps=1e-6, offset=1.0, multiply="before_cast")
+llama = LlamaRMSNorm(6, eps=1e-5)
+llama.weight.data = w.bfloat16()
+y = llama(x.bfloat16())
+case("rms_norm, bf16, rounded before the weight, as Llama", "rms_norm", [x.bfloat16(), w.bfloat16()], y, 1e-9, eps=1e-5,
+     multiply="after_cast")
+gemma.weight.data = w.bfloat16()
+y = gemma(x.bfloat16())
+case("rms_norm, bf16, rounded after the weight, as Gemma 3", "rms_norm", [x.bfloat16(), w.bfloat16()], y, 1e-9, eps=1e-6,
+     offset=1.0, multiply="before_cast")
+case("layer_norm", "layer_norm", [x, w, b], F.layer_norm(x.double(), (6,), w.double(), b.double(), 1e-5), eps=1e-5)
+case("layer_norm, bare", "layer_norm", [x, None, None], F.layer_norm(x.double(), (6,), eps=1e-5), eps=1e-5)
+case("l2_normalize", "l2_normalize", [x], F.normalize(x.double(), dim=-1))
+case("l2_normalize, eps larger than the length", "l2_normalize", [x], F.normalize(x.double(), dim=-1, eps=100.0), eps=100.0)
+
+# ---- reductions ----
+x = random(2, 3, 4)
+keep = torch.tensor([[True, False, True], [True, True, False]])            # axes up to axis 1
+kept = keep[..., None]
+d = x.double()
+case("softmax", "softmax", [x, None], torch.softmax(d, -1))
+case("softmax, axis 1", "softmax", [x, None], torch.softmax(d, 1), axis=1)
+case("softmax, where", "softmax", [x, keep], torch.softmax(d.masked_fill(~kept, -math.inf), 1), axis=1)
+case("sum", "sum", [x, None], d.sum(-1))
+case("sum, where", "sum", [x, keep], (d * kept).sum(1), axis=1)
+case("sum of integers", "sum", [torch.tensor([[1, -2, 3], [4, 5, 6]]), None], torch.tensor([5, 3, 9]), axis=0)
+case("mean", "mean", [x, None], d.mean(0), axis=0)
+case("mean, where", "mean", [x, keep], (d * kept).sum(1) / kept.sum(1), axis=1)
+case("max_reduce", "max_reduce", [x, None], d.amax(1), axis=1)
+case("max_reduce, where", "max_reduce", [x, keep], d.masked_fill(~kept, -math.inf).amax(1), axis=-2)
+case("min_reduce", "min_reduce", [x, None], d.amin(-1))
+case("min_reduce, where", "min_reduce", [x, keep], d.masked_fill(~kept, math.inf).amin(1), axis=1)
+case("argmax", "argmax", [x, None], Out(d.argmax(-1), 4))
+case("argmax, axis 0", "argmax", [x, None], Out(d.argmax(0), 2), axis=0)
+case("argmax, where", "argmax", [x, keep], Out(d.masked_fill(~kept, -math.inf).argmax(1), 3), axis=1)
+case("cumsum", "cumsum", [x, None], d.cumsum(-1))
+case("cumsum, where, axis 1", "cumsum", [x, keep], (d * kept).cumsum(1), axis=1)
+
+# ---- views and copies ----
+x = random(2, 3, 4)
+case("reshape", "reshape", [x], x.reshape(4, 6))
+case("reshape to one axis", "reshape", [x], x.reshape(24))
+r = torch.tensor([1.0, 1.00390625, 1.01171875, -3.14159, 1e-40, 70000.0, 0.1])
+case("cast to bf16", "cast", [r], r.bfloat16(), 1e-12, dtype="bf16")
+case("cast to f16", "cast", [r], r.half(), 1e-12, dtype="f16")
+r = torch.tensor([-2.7, -0.5, 0.0, 0.5, 2.7])
+case("cast to i32", "cast", [r], r.int(), dtype="i32")
+case("cast to bool", "cast", [r], r.bool(), dtype="bool")
+case("cast of bool", "cast", [torch.tensor([True, False])], torch.tensor([1.0, 0.0]), dtype="f32")
+case("cast of integers", "cast", [torch.tensor([-3, 5])], torch.tensor([-3.0, 5.0]), dtype="f32")
+x = random(3, 7)
+case("slice", "slice", [x], x[:, 1:6:2], axis=-1, start=1, stop=6, step=2)
+case("slice to the end", "slice", [x], x[1:], axis=0, start=1)
+case("slice, one index", "slice", [x], x[:, 4], axis=1, start=4, drop=True)
+case("concat", "concat", [x, random(3, 2)], torch.cat([x, random(3, 2)], -1))
+cases.pop()                                                                 # drawn twice above: once more with one draw
+z = random(3, 2)
+case("concat", "concat", [x, z], torch.cat([x, z], -1))
+z = random(1, 7)
+case("concat of three, axis 0", "concat", [x, z, x], torch.cat([x, z, x], 0), axis=0)
+a, c = random(2, 3), random(2, 3)
+case("stack", "stack", [a, c], torch.stack([a, c]))
+case("stack, last axis", "stack", [a, c, a], torch.stack([a, c, a], -1), axis=-1)
+case("split", "split", [x], list(torch.split(x, [1, 4, 2], -1)), sizes=[1, 4, 2])
+case("split, axis 0", "split", [x], list(torch.split(x, [2, 1], 0)), sizes=[2, 1], axis=0)
+x = random(2, 3, 4)
+case("transpose", "transpose", [x], x.transpose(0, 2), a=0, b=2)
+case("transpose, from the end", "transpose", [x], x.transpose(-1, -2), a=-1, b=-2)
+case("repeat_axis", "repeat_axis", [x], x.repeat_interleave(2, -1), times=2)
+case("repeat_axis, axis 1", "repeat_axis", [x], x.repeat_interleave(3, 1), times=3, axis=1)
+z = random(3, 1)
+case("expand", "expand", [z], z.expand(2, 3, 4))
+case("pad", "pad", [x], F.pad(x, (1, 2)), before=1, after=2)
+case("pad, axis 1, value", "pad", [x], F.pad(x, (0, 0, 2, 0), value=-1.5), before=2, after=0, axis=1, value=-1.5)
+
+# ---- makers ----
+case("arange", "arange", [], torch.arange(5).float(), count=5)
+case("linspace", "linspace", [], torch.linspace(-8, 8, 11), 1e-6, start=-8.0, stop=8.0, count=11)
+case("linspace of one", "linspace", [], torch.linspace(3, 5, 1), start=3.0, stop=5.0, count=1)
+case("tensor_literal", "tensor_literal", [], torch.tensor([0.1, -2.0, 3e10]), values=[0.1, -2.0, 3e10])
+case("tensor_literal, shape", "tensor_literal", [], torch.tensor([[1.0], [2.0]]), values=[1.0, 2.0], shape=[2, 1])
+
+# ---- elementwise ----
+a, c = random(2, 3), random(3)
+cond = torch.tensor([[True], [False]])
+case("where", "where", [cond, a, c], torch.where(cond, a, c))
+one = torch.tensor(0.5)
+for name, f in {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "min": torch.minimum,
+                "max": torch.maximum, "mod": torch.remainder}.items():
+    case(name, name, [a, c], f(a.double(), c.double()))
+case("add, one number", "add", [a, one], a.double() + 0.5)
+case("mul, both broadcast", "mul", [random(3, 1), c], cases and None or torch.zeros(3, 3))
+cases.pop()
+z = random(3, 1)
+case("mul, both broadcast", "mul", [z, c], z.double() * c.double())
+p = random(2, 3, low=0.1, high=3)
+case("pow", "pow", [p, c], torch.pow(p.double(), c.double()))
+i, j = torch.tensor([7, -7, 7, -7]), torch.tensor([3, 3, -3, -3])
+case("mod of integers", "mod", [i, j], torch.remainder(i, j))
+case("add of integers", "add", [i, j], i + j)
+case("mul of integers", "mul", [i, j], i * j)
+case("max of integers", "max", [i, j], torch.maximum(i, j))
+case("integer times float", "mul", [i, random(4)], torch.zeros(4))
+cases.pop()
+z = random(4)
+case("integer times float", "mul", [i, z], i * z.double())
+u, v = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2.0, 2.0, 2.0])
+for name, f in {"less": torch.lt, "less_equal": torch.le, "greater": torch.gt, "greater_equal": torch.ge,
+                "equal": torch.eq, "not_equal": torch.ne}.items():
+    case(name, name, [u, v], f(u, v))
+case("less of integers", "less", [i, j], i < j)
+m, n = torch.tensor([True, True, False, False]), torch.tensor([True, False, True, False])
+case("logical_and", "logical_and", [m, n], m & n)
+case("logical_or", "logical_or", [m, n], m | n)
+case("logical_not", "logical_not", [m], ~m)
+
+x = torch.cat([random(8, low=-4, high=4), torch.tensor([0.0, -20.0, 20.0])])
+positive = torch.cat([random(6, low=0.01, high=5), torch.tensor([1e-6, 1e6])])
+for name, f in {"neg": torch.neg, "silu": F.silu, "gelu": F.gelu, "gelu_tanh": lambda t: F.gelu(t, approximate="tanh"),
+                "quick_gelu": ACT2FN["quick_gelu"], "relu": F.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh,
+                "softplus": lambda t: F.softplus(t, threshold=1e9), "exp": torch.exp, "exp2": torch.exp2,
+                "expm1": torch.expm1, "erf": torch.erf, "cos": torch.cos, "sin": torch.sin, "abs": torch.abs,
+                "floor": torch.floor, "ceil": torch.ceil}.items():
+    case(name, name, [x], f(x.double()))
+for name, f in {"log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt}.items():
+    case(name, name, [positive], f(positive.double()))
+case("silu, bf16", "silu", [x.bfloat16()], F.silu(x.bfloat16().float()).bfloat16(), 1e-12)
+
+out = {"versions": {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}, "cases": cases}
+lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
+path = pathlib.Path(__file__).with_name("op_cases.json")
+path.write_text('{"versions":' + json.dumps(out["versions"]) + ',\n"cases":[\n' + lines + "\n]}\n")
+print(f"{len(cases)} cases, {path.stat().st_size} bytes")

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Makes small tokenizers, one for each way in which the stages are put together, and what the package `tokenizers` makes
+of difficult texts with them.
+
+    python3 make_cases.py            write NAME.tokenizer.json and NAME.cases.json beside this script
+    python3 make_cases.py --check    compare with what is here; exit 1 if it differs
+
+The form of the cases is that of examples/llama/fixtures/tokenizers/tokenizer_cases.py. The vocabularies are trained on
+TRAINING below, written for this purpose.
+"""
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+HERE = Path(__file__).resolve().parent
+
+TRAINING = [
+    "The river runs under the old stone bridge, and the children run after the boat that they built of bark.",
+    "Nobody remembers who planted the lime trees; nobody has ever thought of cutting them down.",
+    "It's late, isn't it? We'll be home when they're asleep, I've said, and you'd better not wake them!",
+    "def area(width, height):\n    if width < 0:\n        raise ValueError(f\"width {width}\")\n    return width * height\n",
+    "for (int i = 0; i < 10; ++i) {\n\tsum += values[i];\n}\n// 3.14159 and 2024-01-31, 1,000,000\n",
+    "Der Fluss fließt unter der alten Brücke. L'été, la rivière est à sec. Über Ärger spricht man später.",
+    "河流在老石桥下流过，孩子们追着小船跑。川は古い石橋の下を流れ、子供たちは舟を追いかける。ひらがなとカタカナ。",
+    "يجري النهر تحت الجسر الحجري القديم، والأطفال يركضون. नदी पुराने पुल के नीचे बहती है और बच्चे दौड़ते हैं।",
+    "강물은 오래된 돌다리 아래로 흐른다. Река течёт под старым мостом. Ποτάμι κυλά κάτω από το γεφύρι.",
+    "😀 👩‍👩‍👧‍👦 🏳️‍🌈 👍🏽 ❤️ 🇩🇪🇫🇷 … — “quoted” ‘single’",
+] * 3
+LATIN = [line for line in TRAINING if max(line) < "\u0180"]  # so that other scripts are unknown
+
+TEXTS = [
+    "", " ", "a", "  ", "\n", "\t", "\r\n", "\n\n\n", " \n ", "          ten", "trail   ", "a  b   c    d",
+    "The river runs under the bridge.", " The river", "the  river\n\n  runs\t\tunder",
+    "it's IT'S we'll WE'LL they're I've you'd don't 'tis rock'n'roll o’clock l'été's", "'s 't 're 've 'm 'll 'd 'x ''s '",
+    "ſ's 'ſ 'K",
+    "def f(x):\n    return x**2  # squared\n\nclass A:\n\tpass\n", "if(a&&b||!c){x[i]=y->z;}//end", "<html><body>&nbsp;</body></html>",
+    "a_b __init__ CamelCase snake_case SCREAMING_CASE HTTPServer iPhone XMLHttpRequest2",
+    "1 12 123 1234 12345 123456789 1,234.5e-6 0x1F ٣٤٥ ४५६ Ⅷ ½ ² ① 一二三", "2024-01-31T12:34:56Z",
+    "河流在老石桥下", "川は古い石橋の下を流れ", "カタカナ ひらがな 漢字 ｶﾀｶﾅ", "يجري النهر تحت الجسر", "नदी पुराने पुल के नीचे", "강물은 오래된",
+    "Река течёт", "Ποτάμι κυλά", "สวัสดีครับ", "שלום עולם", "Ünïcödé ÀÉÎÕÜ ß ẞ ŒÆ ĳ ﬁ ﬂ",
+    "😀", "👩‍👩‍👧‍👦 family", "🏳️‍🌈🇩🇪🇫🇷👍🏽", "❤️x❤️", "a\u200db\u200cc\u200bd\ufeffe",
+    "e\u0301 é n\u0303 ñ A\u030a Å Å \u1e9b\u0323 ① ﷺ ㌔ 각 \u1112\u1161\u11ab", "q\u0307\u0323 q\u0323\u0307",
+    "\u00a0no\u00a0break\u2003em\u3000wide\u1680ogham\u180emongolian\u2028line\u2029par\u0085next",
+    "\u0000nul\u0001\u001f\u007f\u0080\u009f", "\U00031350\U0002EBF0 new \U0001F7D9 \U0001E030 \u1c89\u1c8a",
+    "x" * 70, " " * 70, "\n" * 40, "12345678901234567890123456789012345678901234567890", "ab" * 40, "!?" * 30, "the " * 30,
+    "<|special|>", "a<|special|>b", " <|special|> <|special|><|special|> ", "<|special", "<|special|>\n\nthe <|other|>  x",
+    "[STRIP] a [STRIP]  b", "a  [LEFT]  b", "a  [RIGHT]  b", "word aword wordb word. wordword (word)", "NORM norm Norm",
+    "<unk> <0x41> <s></s>", "▁the▁river", "mixed 漢字and latin123と数字!?", "tab\tand\vvt\fff",
+]
+
+GPT4O = "|".join([
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+          r"|\s+(?!\S)|\s+")
+
+
+def trained(pre_tokenizer, normalizer=None, size=560, **model):
+    t = Tokenizer(models.BPE(**model))
+    if normalizer:
+        t.normalizer = normalizer
+    t.pre_tokenizer = pre_tokenizer
+    t.train_from_iterator(TRAINING, trainers.BpeTrainer(
+        vocab_size=size, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False))
+    return t
+
+
+def byte_level(**options):
+    return pre_tokenizers.ByteLevel(**{"add_prefix_space": False, "use_regex": False, **options})
+
+
+def split(pattern, behavior="isolated", invert=False):
+    return pre_tokenizers.Split(pattern, behavior, invert)
+
+
+def special(t, *names):
+    t.add_special_tokens([AddedToken(n, special=True, normalized=False) for n in names])
+    return t
+
+
+def gpt2():
+    t = trained(byte_level(use_regex=True))
+    t.decoder = decoders.ByteLevel()
+    t.post_processor = processors.ByteLevel(trim_offsets=True)
+    return special(t, "<|special|>")
+
+
+def gpt2_prefix():
+    """add_prefix_space, and a template with two special tokens."""
+    t = trained(byte_level(use_regex=True, add_prefix_space=True))
+    t.decoder = decoders.ByteLevel()
+    special(t, "<|special|>", "<|other|>")
+    t.post_processor = processors.TemplateProcessing(
+        single="<|special|> $A <|other|>", pair="<|special|> $A $B",
+        special_tokens=[(n, t.token_to_id(n)) for n in ("<|special|>", "<|other|>")])
+    return t
+
+
+def llama3():
+    t = trained(pre_tokenizers.Sequence([split(Regex(LLAMA3)), byte_level()]), ignore_merges=True)
+    t.decoder = decoders.ByteLevel()
+    special(t, "<|special|>", "<|other|>")
+    t.post_processor = processors.Sequence([
+        processors.ByteLevel(trim_offsets=True),
+        processors.TemplateProcessing(single="<|special|> $A", pair="<|special|> $A <|special|> $B:1",
+                                      special_tokens=[("<|special|>", t.token_to_id("<|special|>"))])])
+    return t
+
+
+def qwen2():
+    t = trained(pre_tokenizers.Sequence([split(Regex(LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}"))), byte_level()]),
+                normalizers.NFC())
+    t.decoder = decoders.ByteLevel()
+    special(t, "<|special|>")
+    t.add_tokens([AddedToken("<|other|>", normalized=False)])
+    return t
+
+
+def gpt4o():
+    t = trained(pre_tokenizers.Sequence([split(Regex(GPT4O)), byte_level()]))
+    t.decoder = decoders.ByteLevel()
+    return special(t, "<|special|>")
+
+
+def deepseek():
+    """Three patterns one after the other, one of them naming characters."""
+    t = trained(pre_tokenizers.Sequence([
+        split(Regex(r"\p{N}{1,3}")), split(Regex("[一-龥぀-ゟ゠-ヿ]+")),
+        split(Regex(r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+                    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")), byte_level()]))
+    t.decoder = decoders.ByteLevel()
+    return special(t, "<|special|>")
+
+
+def starcoder():
+    """Digits one by one, then GPT-2."""
+    t = trained(pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level(use_regex=True)]))
+    t.decoder = decoders.ByteLevel()
+    return special(t, "<|special|>")
+
+
+def splits():
+    """Every behavior of Split, with strings and patterns."""
+    t = trained(pre_tokenizers.Sequence([
+        split("e", "merged_with_previous"), split("r", "merged_with_next"), split(Regex(r"\d"), "contiguous"),
+        split(Regex(r"\s+"), "removed"), split(Regex("[A-Z]+"), "isolated"), split(Regex("[a-m]+"), "isolated", True),
+        split(Regex("[xyz]"), "contiguous", True), split(Regex("o|u"), "merged_with_next", True),
+        split(Regex("n|i"), "merged_with_previous", True), byte_level()]))
+    t.decoder = decoders.ByteLevel()
+    return t
+
+
+def normal_forms():
+    """NFKC, lower case, replacements; then words by white space, and a token for what is unknown."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=False))
+    t.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase(), normalizers.Replace("ll", "L"),
+                                         normalizers.Replace(Regex(r"\d+"), "9")])
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Whitespace(), pre_tokenizers.Digits(False)])
+    t.train_from_iterator(LATIN, trainers.BpeTrainer(vocab_size=260, show_progress=False, special_tokens=["<unk>"]))
+    return t
+
+
+def decomposed():
+    """NFD, unknown characters left out, no decoder."""
+    t = Tokenizer(models.BPE())
+    t.normalizer = normalizers.NFD()
+    t.pre_tokenizer = pre_tokenizers.Whitespace()
+    t.train_from_iterator(LATIN, trainers.BpeTrainer(vocab_size=240, show_progress=False))
+    return t
+
+
+def sentencepiece():
+    """As Llama 2: no pre-tokenizer, spaces as ▁, bytes for unknown characters."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    t.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    t.pre_tokenizer = split("▁", "merged_with_next")
+    t.train_from_iterator(LATIN, trainers.BpeTrainer(
+        vocab_size=640, show_progress=False,
+        special_tokens=["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)]))
+    t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                   decoders.Strip(" ", 1, 0)])
+    t.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)])
+    spec = json.loads(t.to_str())
+    spec["pre_tokenizer"] = None
+    spec["added_tokens"] = spec["added_tokens"][:3]  # not those for bytes
+    return Tokenizer.from_str(json.dumps(spec))
+
+
+def added():
+    """Every option of added tokens."""
+    t = trained(byte_level(use_regex=True), normalizers.Lowercase())
+    t.decoder = decoders.ByteLevel()
+    t.add_tokens([
+        AddedToken("[STRIP]", lstrip=True, rstrip=True, normalized=False), AddedToken("[LEFT]", lstrip=True, normalized=False),
+        AddedToken("[RIGHT]", rstrip=True, normalized=False), AddedToken("word", single_word=True, normalized=False),
+        AddedToken("norm", normalized=True), AddedToken("riv", normalized=True, single_word=True),
+        AddedToken("  ", normalized=False), AddedToken("    ", normalized=False), AddedToken("der", normalized=True)])
+    return special(t, "<|special|>", "<|special|><|special|>", "<|other|>")
+
+
+MADE = [gpt2, gpt2_prefix, llama3, qwen2, gpt4o, deepseek, starcoder, splits, normal_forms, decomposed, sentencepiece, added]
+
+
+def cases(t):
+    rows, decode = [], []
+    for text in TEXTS:
+        ids = t.encode(text, add_special_tokens=False).ids
+        full = t.encode(text).ids
+        rows.append({"text": text, "ids": ids, "ids_with_special": full, "decoded": t.decode(ids, skip_special_tokens=False),
+                     "decoded_skip_special": t.decode(full, skip_special_tokens=True)})
+        # Cut in the middle, where characters may be cut too; and turned round, where hardly any bytes make sense.
+        for part in (ids[1:], ids[:-1], ids[::-1]):
+            if 0 < len(part) < 24 and len(decode) < 60:
+                decode.append({"ids": part, "text": t.decode(part, skip_special_tokens=False)})
+    return rows, decode
+
+
+def write(folder):
+    for make in MADE:
+        t = make()
+        name = make.__name__
+        text = json.dumps(json.loads(t.to_str()), ensure_ascii=False, separators=(",", ":"))
+        # One stage a line, so that messages can name a line.
+        for key in ("added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model"):
+            text = text.replace(f',"{key}":', f',\n"{key}":', 1)
+        (folder / f"{name}.tokenizer.json").write_text(text + "\n", encoding="utf-8")
+        rows, decode = cases(Tokenizer.from_str(text))
+        line = lambda row: json.dumps(row, ensure_ascii=True)
+        (folder / f"{name}.cases.json").write_text(
+            f'{{"tokenizers": "{tokenizers.__version__}",\n"cases": [\n' + ",\n".join(map(line, rows)) + '\n],\n"decode": [\n'
+            + ",\n".join(map(line, decode)) + "\n]}\n", encoding="utf-8")
+        print(f"{name}: {t.get_vocab_size()} tokens, {len(rows)} texts, {len(decode)} to decode")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--check", action="store_true")
+    if not p.parse_args().check:
+        write(HERE)
+        return 0
+    with tempfile.TemporaryDirectory() as temporary:
+        write(Path(temporary))
+        wrong = [f.name for f in sorted(Path(temporary).iterdir())
+                 if not (HERE / f.name).exists() or f.read_bytes() != (HERE / f.name).read_bytes()]
+    print("\n".join(f"{w} differs" for w in wrong) or "the same")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
