@@ -144,7 +144,7 @@ section      : 'policy' '{' policyEntry* '}'                                # po
 policyEntry  : tensor (',' tensor)* ':' ID ;
 shardEntry   : path (',' path)* 'over' ID ;
 quantizeEntry: tensor (',' tensor)* ':' (ID (file_='or' 'file')? | never='never' 'below' ID) ;
-placeEntry   : tensor ('[' range ']')? ':' ID '(' INT ')' ;
+placeEntry   : tensor ('[' range ']')? ':' name '(' INT ')' ;          // gpu(0), cpu(0)
 
 testDecl     : 'test' STRING '{' testItem* '}' ;
 testItem     : 'op' name                                                    # opTest

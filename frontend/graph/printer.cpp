@@ -135,7 +135,7 @@ class Printer {
       s += "(" + list(op.operands, [&](const std::optional<ValueId>& v) { return v ? names(*v) : std::string("_"); });
       bool first = true;
       for (const auto& [name, value] : op.attrs) {
-        s += (first ? (op.operands.empty() ? ";" : "; ") : ", ") + word(name) + ": " + attr(value);
+        s += (!first ? ", " : op.operands.empty() ? "" : "; ") + word(name) + ": " + attr(value);
         first = false;
       }
       s += ")";
@@ -162,7 +162,11 @@ class Printer {
 
   void checkpoint(const CheckpointRules& c) {
     line(0, "checkpoint " + quote(c.format) + " {");
-    for (const AliasRule& r : c.aliases) line(1, fmt::format("alias {} = {}{}", quote(r.weight), quote(r.target), place(r.where)));
+    for (const AliasRule& r : c.aliases) {
+      const bool off = !r.off_when.empty() || !r.off_because.empty();
+      line(1, fmt::format("alias {} = {}{}{}", quote(r.weight), quote(r.target),
+                          off ? " off " + quote(r.off_when) + " because " + quote(r.off_because) : "", place(r.where)));
+    }
     for (const IgnoreRule& r : c.ignores) line(1, fmt::format("ignore {}{}", quote(r.pattern), place(r.where)));
     for (const RenameRule& r : c.renames) line(1, fmt::format("rename {} = {}{}", quote(r.file), quote(r.model), place(r.where)));
     line(0, "}");

@@ -120,6 +120,11 @@ class Reader : Cursor {
         r.weight = string();
         expect("=");
         r.target = string();
+        if (take_word("off")) {
+          r.off_when = string();
+          expect_word("because");
+          r.off_because = string();
+        }
         r.where = place();
         c.aliases.push_back(std::move(r));
       } else if (take_word("ignore")) {
@@ -433,12 +438,14 @@ class Reader : Cursor {
   }
 
   void arguments(Op& o) {
-    while (ok() && !is_mark(")") && !is_mark(";")) {
+    // Operands are values and `_`; names stand after `;`, or at once where there is no operand.
+    while (ok() && (token().kind == Kind::value || is_word("_"))) {
       if (take_word("_")) o.operands.push_back(std::nullopt);
       else o.operands.push_back(use());
-      if (!is_mark(")") && !is_mark(";")) expect(",");
+      if (is_mark(")") || is_mark(";")) break;
+      expect(",");
     }
-    if (take(";")) {
+    if (take(";") || (o.operands.empty() && !is_mark(")"))) {
       while (ok() && !is_mark(")")) {
         const std::string name = word();
         expect(":");

@@ -11,7 +11,7 @@ namespace {
 
 std::string quoted_list(const std::vector<std::string>& names) {
   std::vector<std::string> out;
-  for (const std::string& name : names) out.push_back(modelc::quoted(name));
+  for (const std::string& name : names) out.push_back(modelc::quote(name));
   return listed(out, 12);
 }
 
@@ -103,7 +103,7 @@ bool Expressions::check_arms(const ast::MatchExpr& expr, const Value& subject) {
 
   std::vector<std::string> missing;
   for (std::size_t i = 0; i < variant->cases.size(); ++i) {
-    if (!cases.contains(i)) missing.push_back(modelc::quoted(variant->cases[i].decl->tags.front().value));
+    if (!cases.contains(i)) missing.push_back(modelc::quote(variant->cases[i].decl->tags.front().value));
   }
   const bool optional = subject.is_none() || subject.as_variant().optional;
   if (optional && !none) missing.insert(missing.begin(), "none");

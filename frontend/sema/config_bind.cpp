@@ -18,7 +18,7 @@ class ObjectBinder;
 // that the order of the declarations and of inheritance does not matter; afterwards the instance answers.
 class ConfigScope : public NameSource {
  public:
-  ConfigScope(Evaluator& evaluator, const ConfigDef& def) : ev_(evaluator), def_(def) {}
+  explicit ConfigScope(const ConfigDef& def) : def_(def) {}
   void set_binder(ObjectBinder* binder) { binder_ = binder; }
   void set_instance(const ConfigInstance* instance) { instance_ = instance; }
 
@@ -29,7 +29,6 @@ class ConfigScope : public NameSource {
 
  private:
   std::optional<Value> function(std::string_view name) const;
-  Evaluator& ev_;
   const ConfigDef& def_;
   ObjectBinder* binder_ = nullptr;
   const ConfigInstance* instance_ = nullptr;
@@ -48,7 +47,7 @@ class ObjectBinder {
   ObjectBinder(Binding& binding, const ConfigDef& def, const Json& object, std::string where)
       : b_(binding), ev_(binding.ev), def_(def), object_(object), where_(std::move(where)),
         slots_(def.fields.size() + def.lets.size()) {
-    auto scope = std::make_unique<ConfigScope>(ev_, def_);
+    auto scope = std::make_unique<ConfigScope>(def_);
     scope_ = scope.get();
     scope_->set_binder(this);
     ev_.adopt(std::move(scope));
@@ -456,7 +455,7 @@ class ObjectBinder {
                                       const std::string& key, std::string& tag) {
     const auto& decl = ast::as<ast::VariantDecl>(*variant.symbol->decl);
     std::vector<std::string> cases, keys;
-    for (const std::string& known : variant.tags()) cases.push_back(modelc::quoted(known));
+    for (const std::string& known : variant.tags()) cases.push_back(modelc::quote(known));
     std::optional<std::size_t> index;
     const Json* first = nullptr;
     for (const ast::Path& path : decl.tag_keys) {

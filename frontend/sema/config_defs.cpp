@@ -335,11 +335,11 @@ const VariantDef* ConfigDefs::variant(const Symbol& symbol) {
       if (first) continue;
       good = false;
       evaluator_.sink()
-          .error(diag::code::config_definition, tag.span, symbol.name + " has the case " + modelc::quoted(tag.value) + " twice")
+          .error(diag::code::config_definition, tag.span, symbol.name + " has the case " + modelc::quote(tag.value) + " twice")
           .label(at->second, "the first");
     }
     VariantDef::Case made{&item, std::make_unique<ConfigDef>()};
-    made.fields->name = symbol.name + " " + modelc::quoted(item.tags.front().value);
+    made.fields->name = symbol.name + " " + modelc::quote(item.tags.front().value);
     made.fields->span = item.tags.front().span;
     good = ConfigDefiner(evaluator_, *made.fields, *symbol.file).define(item.items, nullptr) && good;
     def->cases.push_back(std::move(made));

@@ -125,7 +125,7 @@ class Conformance {
     std::vector<std::pair<std::string, Value>> entries;
     const std::string outer = part_;
     for (const auto& [key, entry] : value.entries()) {
-      part_ = "entry " + modelc::quoted(key) + (outer.empty() ? "" : " of " + outer);
+      part_ = "entry " + modelc::quote(key) + (outer.empty() ? "" : " of " + outer);
       entries.emplace_back(key, conform(entry, *type.element));
       if (entries.back().second.is_error()) {
         part_ = outer;

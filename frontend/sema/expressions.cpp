@@ -308,11 +308,11 @@ Value Expressions::field(const Value& object, const ast::Name& name, source::Spa
       }
       std::vector<std::string> owners, names;
       for (const VariantDef::Case& other : variant.definition->cases) {
-        if (other.fields->field(name.text) != nullptr) owners.push_back(modelc::quoted(other.decl->tags.front().value));
+        if (other.fields->field(name.text) != nullptr) owners.push_back(modelc::quote(other.decl->tags.front().value));
       }
       for (const ConfigField& f : variant.fields->fields) names.push_back(f.name);
       auto message = fail(diag::code::unknown_field, name.span,
-                          "the case " + modelc::quoted(variant.tag) + " of " + variant.definition->symbol->name +
+                          "the case " + modelc::quote(variant.tag) + " of " + variant.definition->symbol->name +
                               " has no field `" + name.text + "`");
       if (owners.empty()) {
         message.help(diag::did_you_mean(name.text, names));

@@ -244,7 +244,7 @@ void show_into(std::string& out, const Value& v, std::size_t max_bytes) {
     case ValueKind::boolean: out += v.as_bool() ? "true" : "false"; break;
     case ValueKind::integer: out += std::to_string(v.as_int()); break;
     case ValueKind::real: out += real_text(v.as_real()); break;
-    case ValueKind::string: out += modelc::quoted(v.as_string(), max_bytes); break;
+    case ValueKind::string: out += modelc::quote(v.as_string(), max_bytes); break;
     case ValueKind::list:
     case ValueKind::tuple:
       out += v.is(ValueKind::list) ? '[' : '(';
@@ -254,14 +254,14 @@ void show_into(std::string& out, const Value& v, std::size_t max_bytes) {
     case ValueKind::map:
       out += '{';
       show_items(out, v.entries().size(), max_bytes, [&](std::size_t i) {
-        out += modelc::quoted(v.entries()[i].first, max_bytes) + ": ";
+        out += modelc::quote(v.entries()[i].first, max_bytes) + ": ";
         show_into(out, v.entries()[i].second, max_bytes);
       });
       out += '}';
       break;
     case ValueKind::config: out += v.as_config().definition->name; break;
     case ValueKind::variant:
-      out += v.as_variant().definition->symbol->name + " " + modelc::quoted(v.as_variant().tag, max_bytes);
+      out += v.as_variant().definition->symbol->name + " " + modelc::quote(v.as_variant().tag, max_bytes);
       break;
     case ValueKind::recipe:
     case ValueKind::encoding: show_recipe(out, v.as_recipe(), max_bytes); break;

@@ -269,7 +269,7 @@ ast::ItemPtr Builder::section(P::SectionContext& c) {
     entry.span = span(*e);
     entry.target = tensor(*e->tensor());
     if (e->range() != nullptr) entry.range = range(*e->range());
-    entry.device = name(*e->ID());
+    entry.device = name(*e->name());
     entry.number = number(*e->INT()->getSymbol());
     s->entries.push_back(std::move(entry));
   }

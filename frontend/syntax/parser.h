@@ -19,7 +19,7 @@ inline constexpr std::size_t max_nesting = 200;
 inline constexpr std::size_t max_depth = 400;
 
 // Tokens of one file, comments aside: bounds memory and time.
-inline constexpr std::size_t max_tokens = 500'000;
+inline constexpr std::size_t max_tokens = 250'000;
 
 // The tree of a file, or null with at least one error in `sink`: all syntax errors of one run that are worth saying.
 std::unique_ptr<ast::File> parse(source::FileId file, const source::SourceManager& sources, diag::Sink& sink);

@@ -21,8 +21,8 @@ struct Error {
   // "message\n  note\n  help: …"
   std::string text() const {
     std::string s = message;
-    for (const auto& n : notes) s += "\n  " + n;
-    if (!help.empty()) s += "\n  help: " + help;
+    for (const auto& n : notes) s.append("\n  ").append(n);
+    if (!help.empty()) s.append("\n  help: ").append(help);
     return s;
   }
 };

@@ -57,6 +57,9 @@ class Mapper {
   }
 
  private:
+  struct Missing { std::size_t weight; std::string file_name; const Alias* off; };
+  struct Differing { std::string kind, found, expected; std::vector<std::size_t> weights, tensors; };
+
   std::optional<std::size_t> tensor_of(const std::string& name) const {
     const TensorInfo* t = index_.find(name);
     if (t == nullptr) return std::nullopt;
@@ -276,9 +279,6 @@ class Mapper {
     files.erase(std::unique(files.begin(), files.end()), files.end());
     return files.size() < 2 ? "" : " and " + counted(files.size() - 1, "more file");
   }
-
-  struct Missing { std::size_t weight; std::string file_name; const Alias* off; };
-  struct Differing { std::string kind, found, expected; std::vector<std::size_t> weights, tensors; };
 
   const std::vector<MappingWeight>& weights_;
   const MappingRules& rules_;

@@ -60,7 +60,7 @@ Result<const Kernels*> choose_kernels(const std::string& isa) {
   Error e;
   if (std::find(known.begin(), known.end(), isa) == known.end()) {
     e.kind = "isa-unknown";
-    e.message = "unknown instruction set " + quoted(isa) + "; there are " + listed(known);
+    e.message = "unknown instruction set " + quote(isa) + "; there are " + listed(known);
     if (auto near = nearest(isa, known)) e.help = "did you mean " + *near + "?";
   } else {
     e.kind = "isa-missing";

@@ -19,6 +19,8 @@
 
 namespace modelc {
 
+struct ModelImpl;
+
 struct LoadOptions {
   bool strict = true;                                      // false: extra tensors are allowed; a missing one never is
   bool auto_cast = false;                                  // f32 ↔ bf16 where a weight declares its dtype
@@ -76,7 +78,15 @@ struct HostTensor {
   template <class T> std::span<const T> as() const {
     return {reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T)};
   }
-  template <class T> static HostTensor of(DType dtype, Shape shape, std::span<const T> values);
+  static HostTensor of(std::span<const float> values, Shape shape) { return from(DType::f32, shape, std::as_bytes(values)); }
+  static HostTensor of(std::span<const std::int32_t> values, Shape shape) {
+    return from(DType::i32, shape, std::as_bytes(values));
+  }
+
+ private:
+  static HostTensor from(DType dtype, Shape shape, std::span<const std::byte> bytes) {
+    return {dtype, shape, {bytes.begin(), bytes.end()}};
+  }
 };
 
 // Elements of a caller, or of a result: valid while their owner lets them be.
@@ -84,10 +94,11 @@ struct HostView {
   DType dtype = DType::f32;
   Shape shape;
   std::span<const std::byte> data;
+  bool given = true;                                       // false: an input that is left out, to have its default
 
   static HostView of(std::span<const float> values, Shape shape);
   static HostView of(std::span<const std::int32_t> values, Shape shape);
-  static HostView of(const HostTensor& t) { return {t.dtype, t.shape, t.data}; }
+  static HostView of(const HostTensor& t) { return {t.dtype, t.shape, t.data, true}; }
   std::span<const float> f32() const { return {reinterpret_cast<const float*>(data.data()), data.size() / sizeof(float)}; }
 };
 
@@ -136,8 +147,7 @@ class Model : public Module {
 
  private:
   friend class State;
-  struct Impl;                                             // buffers, step values, arena, hooks
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<ModelImpl> impl_;                        // buffers, step values, arena, hooks
   std::shared_ptr<Device> device_;
   LoadReport report_;
 };

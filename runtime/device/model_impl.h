@@ -10,31 +10,16 @@
 #include <vector>
 
 #include "runtime/checkpoint/tensor_data.h"
+#include "runtime/device/call_checks.h"
 #include "runtime/device/model.h"
 #include "runtime/device/module_tree.h"
 
 namespace modelc {
 
-// An entry's shapes, parsed when the model is loaded: an axis is a number or a run-time axis.
-struct PortAxis {
-  enum class Kind : std::uint8_t { number, tokens, outputs, batch } kind = Kind::number;
-  std::int64_t number = 0;
-};
-struct Port {
-  const PortDesc* desc = nullptr;
-  std::vector<PortAxis> axes;
-};
-struct Entry {
-  const EntryDesc* desc = nullptr;
-  std::vector<Port> inputs, outputs;
-};
-// "[outputs, 64]"; an axis that is neither a number nor tokens, outputs or batch is an error ("axis").
-Result<std::vector<PortAxis>> parse_axes(const char* shape);
-
-struct Model::Impl {
-  explicit Impl(std::shared_ptr<Device> d) : device(std::move(d)), memory(*device) {}
-  Impl(const Impl&) = delete;
-  ~Impl() {
+struct ModelImpl {
+  explicit ModelImpl(std::shared_ptr<Device> d) : device(std::move(d)), memory(*device), ports(*device) {}
+  ModelImpl(const ModelImpl&) = delete;
+  ~ModelImpl() {
     for (const Buffer* b : buffers) device->free(b);
     if (arena != nullptr) device->free(arena);
   }
@@ -47,13 +32,12 @@ struct Model::Impl {
   std::vector<Entry> entries;
   // Of calls.
   std::recursive_mutex lock;
-  StepMemory memory;
+  std::vector<std::pair<int, LayerHook>> hooks;
+  int hook_number = 0;
+  StepMemory memory, ports;                                // of steps; of the inputs and outputs of calls
   const Buffer* arena = nullptr;
   std::vector<Tensor> inputs, outputs;
   std::vector<std::vector<std::byte>> read_back;           // of a device whose memory the host cannot read
 };
-
-// Slots of Impl::memory for inputs and outputs come far behind those of a step.
-inline constexpr std::size_t first_port_slot = 1 << 12;
 
 }  // namespace modelc

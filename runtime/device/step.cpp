@@ -145,7 +145,7 @@ void Step::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, cons
 
 void Step::take(const Weight& table, const Tensor& rows, float scale, const Tensor& out) {
   Matrix m;
-  m.columns = table.spec.shape[-1];
+  m.columns = table.block.rows > 0 ? table.tensor.count() / table.block.rows : 0;
   m.blocks.push_back(table.block);
   device().take(m, rows, scale, out);
 }

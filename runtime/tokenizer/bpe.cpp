@@ -13,6 +13,27 @@ namespace modelc {
 
 namespace {
 
+// The two parts of an entry of "merges", "a b" or ["a", "b"]; both empty, without data, for a line "#version..". Gives what
+// is wrong, if anything.
+std::string merge_parts(const Json& entry, std::string_view& left, std::string_view& right) {
+  left = right = {};
+  if (const std::string* text = entry.as_string()) {
+    if (text->starts_with("#version")) return {};
+    const std::size_t space = text->find(' ');
+    if (space == std::string::npos || text->find(' ', space + 1) != std::string::npos)
+      return "expected two tokens with one space between them, found " + quote(*text);
+    left = std::string_view(*text).substr(0, space);
+    right = std::string_view(*text).substr(space + 1);
+    return {};
+  }
+  const JsonArray* pair = entry.as_array();
+  const std::string* a = pair && pair->size() == 2 ? (*pair)[0].as_string() : nullptr;
+  const std::string* b = pair && pair->size() == 2 ? (*pair)[1].as_string() : nullptr;
+  if (!a || !b) return "expected \"a b\" or [\"a\", \"b\"]";
+  left = *a, right = *b;
+  return {};
+}
+
 // Up to here looking through the pairs is faster than a queue.
 constexpr std::size_t short_word = 24;
 
@@ -180,40 +201,52 @@ void Bpe::read_vocabulary(const Reader& reader) {
   }
 }
 
+// The id of left + right. Merges stand in the order of the tokens that they make, so that `guess`, the id of the merge
+// before, or the one after it is nearly always right.
+std::int32_t Bpe::find_merged(std::string_view left, std::string_view right, std::int32_t guess) const {
+  for (const std::int32_t id : {guess, guess + 1}) {
+    if (!vocabulary_.has(id)) continue;
+    const std::string_view token = vocabulary_.token(id);
+    if (token.size() == left.size() + right.size() && token.starts_with(left) && token.ends_with(right)) return id;
+  }
+  return vocabulary_.find(std::string(left).append(right));
+}
+
 void Bpe::read_merges(const Reader& reader) {
   const Reader merges = reader.member("merges");
   const JsonArray* list = merges.json().as_array();
   if (!list) return merges.fail("tokenizer-field", "expected a list of merges");
   merges_.reserve(list->size());
-  std::string merged;
-  std::uint32_t rank = 0;
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    const Json& item = (*list)[i];
-    const auto fail = [&](const std::string& what) {
-      Reader(item, "model.merges[" + std::to_string(i) + "]", reader.state()).fail("tokenizer-vocabulary", what);
-    };
+  struct Parts {
     std::string_view left, right;
-    if (const std::string* text = item.as_string()) {  // "a b"
-      if (text->starts_with("#version")) continue;
-      const std::size_t space = text->find(' ');
-      if (space == std::string::npos || text->find(' ', space + 1) != std::string::npos)
-        return fail("expected two tokens with one space between them, found " + quote(*text));
-      left = std::string_view(*text).substr(0, space);
-      right = std::string_view(*text).substr(space + 1);
-    } else {  // ["a", "b"]
-      const JsonArray* pair = item.as_array();
-      const std::string* a = pair && pair->size() == 2 ? (*pair)[0].as_string() : nullptr;
-      const std::string* b = pair && pair->size() == 2 ? (*pair)[1].as_string() : nullptr;
-      if (!a || !b) return fail("expected \"a b\" or [\"a\", \"b\"]");
-      left = *a, right = *b;
+    std::uint64_t left_hash, right_hash;
+  };
+  // Looking up is mostly waiting for memory, so a few merges are under way at a time.
+  constexpr std::size_t ahead = 16;
+  Parts waiting[ahead];
+  std::size_t begun = 0;
+  std::int32_t guess = 0;
+  std::uint32_t rank = 0;
+  const auto fail = [&](std::size_t i, const std::string& what) {
+    Reader((*list)[i], "model.merges[" + std::to_string(i) + "]", reader.state()).fail("tokenizer-vocabulary", what);
+  };
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    for (; begun < list->size() && begun < i + ahead; ++begun) {
+      Parts& p = waiting[begun % ahead];
+      if (const std::string problem = merge_parts((*list)[begun], p.left, p.right); !problem.empty())
+        return fail(begun, problem);
+      vocabulary_.prefetch(p.left_hash = hash_bytes(p.left));
+      vocabulary_.prefetch(p.right_hash = hash_bytes(p.right));
     }
-    merged.assign(left).append(right);
-    const std::int32_t left_id = vocabulary_.find(left), right_id = vocabulary_.find(right);
-    const std::int32_t id = vocabulary_.find(merged);
-    if (left_id < 0 || right_id < 0 || id < 0)
-      return fail("the token " + quote(left_id < 0 ? left : right_id < 0 ? right : std::string_view(merged)) +
-                  " is not in the vocabulary");
-    merges_.set(left_id, right_id, {rank++, id});
+    const Parts& p = waiting[i % ahead];
+    if (p.left.data() == nullptr) continue;  // "#version"
+    const std::int32_t left = vocabulary_.find(p.left, p.left_hash), right = vocabulary_.find(p.right, p.right_hash);
+    const std::int32_t merged = find_merged(p.left, p.right, guess);
+    if (left < 0 || right < 0 || merged < 0)
+      return fail(i, "the token " + quote(left < 0 ? p.left : right < 0 ? p.right : std::string(p.left).append(p.right)) +
+                         " is not in the vocabulary");
+    merges_.set(left, right, {rank++, merged});
+    guess = merged;
   }
 }
 

@@ -64,6 +64,7 @@ class Bpe : public Model {
  private:
   void read_vocabulary(const Reader& reader);
   void read_merges(const Reader& reader);
+  std::int32_t find_merged(std::string_view left, std::string_view right, std::int32_t guess) const;
   void index_characters();
   std::int32_t character_id(std::string_view character) const;
   void encode_word(std::string_view word, WordCache::Use& cache, std::vector<std::int32_t>& symbols,

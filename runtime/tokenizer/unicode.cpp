@@ -20,6 +20,16 @@ int combining_class(char32_t c) {
   return utf8proc_get_property(code_point(c))->combining_class;
 }
 
+// The last of the ranges that begins at or before c, if c is in it.
+template <class T, std::size_t n>
+const T* find_range(const T (&ranges)[n], char32_t c) {
+  const T* after = std::upper_bound(ranges, ranges + n, c, [](char32_t code, const T& r) { return code < r.first; });
+  return after != ranges && c <= (after - 1)->last ? after - 1 : nullptr;
+}
+
+// The reference's tables of decompositions are older than the library's: what came later it leaves as it is.
+bool is_decomposed(char32_t c) { return !find_range(undecomposed, c) && !find_range(additions, c); }
+
 // Below this no character of the text is changed by the form.
 char32_t first_affected(Form form) {
   switch (form) {
@@ -52,11 +62,8 @@ bool unaffected(Form form, std::string_view text) {
 std::string_view category(char32_t c) {
   const std::string_view known = utf8proc_category_string(code_point(c));
   if (known != "Cn") return known;
-  const auto* found = std::upper_bound(std::begin(additions), std::end(additions), c,
-                                       [](char32_t code, const Addition& a) { return code < a.first; });
-  if (found == std::begin(additions)) return known;
-  --found;
-  return c <= found->last ? std::string_view(found->category) : known;
+  const Addition* added = find_range(additions, c);
+  return added ? std::string_view(added->category) : known;
 }
 
 bool is_space(char32_t c) {
@@ -98,7 +105,8 @@ void normalize(Form form, std::string& text) {
       continue;
     }
     const utf8proc_ssize_t n = utf8proc_decompose_char(code_point(c.code), parts.data(), parts.size(), options, nullptr);
-    if (n < 0 || n > static_cast<utf8proc_ssize_t>(parts.size()))
+    const bool is_itself = n == 1 && parts[0] == code_point(c.code);
+    if (is_itself || n < 0 || n > static_cast<utf8proc_ssize_t>(parts.size()) || !is_decomposed(c.code))
       codes.push_back(code_point(c.code));
     else
       codes.insert(codes.end(), parts.data(), parts.data() + n);

@@ -1,11 +1,12 @@
-// Characters that Unicode 15, 15.1 and 16 added to Unicode 14, by general category. Written by
-// tools/make_unicode_additions.py with tokenizers 0.23.3.
+// Where the reference does not go by Unicode 14. Written by tools/make_unicode_additions.py with tokenizers
+// 0.23.3.
 #pragma once
 
 #include <cstdint>
 
 namespace modelc::unicode {
 
+// What Unicode 15, 15.1 and 16 added, by general category.
 struct Addition {
   std::uint32_t first, last;
   char category[3];
@@ -146,11 +147,14 @@ struct LowerCase {
   std::uint32_t upper, lower;
 };
 
-// Those of them that have a lower case, by code.
+// What is not assigned in Unicode 14, but has a lower case, by code.
 inline constexpr LowerCase lower_cases[] = {
     {0x01C89, 0x01C8A},
     {0x0A7CB, 0x00264},
     {0x0A7CC, 0x0A7CD},
+    {0x0A7CE, 0x0A7CF},
+    {0x0A7D2, 0x0A7D3},
+    {0x0A7D4, 0x0A7D5},
     {0x0A7DA, 0x0A7DB},
     {0x0A7DC, 0x0019B},
     {0x10D50, 0x10D70},
@@ -175,6 +179,48 @@ inline constexpr LowerCase lower_cases[] = {
     {0x10D63, 0x10D83},
     {0x10D64, 0x10D84},
     {0x10D65, 0x10D85},
+    {0x16EA0, 0x16EBB},
+    {0x16EA1, 0x16EBC},
+    {0x16EA2, 0x16EBD},
+    {0x16EA3, 0x16EBE},
+    {0x16EA4, 0x16EBF},
+    {0x16EA5, 0x16EC0},
+    {0x16EA6, 0x16EC1},
+    {0x16EA7, 0x16EC2},
+    {0x16EA8, 0x16EC3},
+    {0x16EA9, 0x16EC4},
+    {0x16EAA, 0x16EC5},
+    {0x16EAB, 0x16EC6},
+    {0x16EAC, 0x16EC7},
+    {0x16EAD, 0x16EC8},
+    {0x16EAE, 0x16EC9},
+    {0x16EAF, 0x16ECA},
+    {0x16EB0, 0x16ECB},
+    {0x16EB1, 0x16ECC},
+    {0x16EB2, 0x16ECD},
+    {0x16EB3, 0x16ECE},
+    {0x16EB4, 0x16ECF},
+    {0x16EB5, 0x16ED0},
+    {0x16EB6, 0x16ED1},
+    {0x16EB7, 0x16ED2},
+    {0x16EB8, 0x16ED3},
+};
+
+struct Range {
+  std::uint32_t first, last;
+};
+
+// What decomposes in Unicode 14, but not in the older tables of the reference, by code.
+inline constexpr Range undecomposed[] = {
+    {0x032FF, 0x032FF},
+    {0x0A7F2, 0x0A7F4},
+    {0x0AB69, 0x0AB69},
+    {0x10781, 0x10785},
+    {0x10787, 0x107B0},
+    {0x107B2, 0x107BA},
+    {0x11938, 0x11938},
+    {0x1F16C, 0x1F16C},
+    {0x1FBF0, 0x1FBF9},
 };
 
 }  // namespace modelc::unicode

@@ -22,6 +22,10 @@ class Vocabulary {
   // The id, or -1. `hash` is hash_bytes(token), for those who have it already.
   std::int32_t find(std::string_view token) const { return find(token, hash_bytes(token)); }
   std::int32_t find(std::string_view token, std::uint64_t hash) const;
+  // Begins to bring into the cache what find() with this hash will look at.
+  void prefetch(std::uint64_t hash) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[static_cast<std::uint32_t>(hash) & (slots_.size() - 1)]);
+  }
 
   bool has(std::int32_t id) const {
     return id >= 0 && id < end() && spans_[static_cast<std::size_t>(id)].size != none;

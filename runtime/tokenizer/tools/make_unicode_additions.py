@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes runtime/tokenizer/unicode_additions.h: the characters that Unicode 15, 15.1 and 16 added, by general category.
+"""Writes runtime/tokenizer/unicode_additions.h: where the reference implementation does not go by Unicode 14.
 
-The system's libraries may know Unicode 14 only (Debian 12), but the reference implementation splits text by Unicode 16.
-Needs Python 3.11 (whose unicodedata is Unicode 14) and the package `tokenizers` (whose \\p{..} is Unicode 16).
+The system's libraries may know Unicode 14 only (Debian 12). The reference, the package `tokenizers`, splits text by
+Unicode 16, has lower case by a later version still, and normal forms by an earlier one. Needs that package, and Python 3.11,
+whose unicodedata is Unicode 14.
 """
 import pathlib
 import sys
@@ -10,7 +11,7 @@ import unicodedata
 
 import tokenizers
 from tokenizers import Regex
-from tokenizers.normalizers import Lowercase
+from tokenizers.normalizers import NFKD, Lowercase
 from tokenizers.pre_tokenizers import Split
 
 # The scripts that regex_translate.cpp carries out.
@@ -50,20 +51,31 @@ def main():
             ranges[-1][1] = c
         else:
             ranges.append([c, c, key])
-    lower = [(c, Lowercase().normalize_str(chr(c))) for c in unassigned if c in category]
+    lower = [(c, Lowercase().normalize_str(chr(c))) for c in unassigned]
     lower_lines = [f"    {{0x{c:05X}, 0x{ord(s):05X}}}," for c, s in lower if s != chr(c)]
+    undecomposed = []
+    for c in range(0x80, 0x110000):
+        s = chr(c)
+        if 0xD800 <= c < 0xE000 or unicodedata.normalize("NFKD", s) == s or NFKD().normalize_str(s) != s:
+            continue
+        if undecomposed and undecomposed[-1][1] == c - 1:
+            undecomposed[-1][1] = c
+        else:
+            undecomposed.append([c, c])
+    undecomposed_lines = [f"    {{0x{a:05X}, 0x{b:05X}}}," for a, b in undecomposed]
     lines = [
         f'    {{0x{a:05X}, 0x{b:05X}, "{name}", "{of_script}"}},'
         for a, b, (name, of_script) in ranges
     ]
-    text = f"""// Characters that Unicode 15, 15.1 and 16 added to Unicode 14, by general category. Written by
-// tools/make_unicode_additions.py with tokenizers {tokenizers.__version__}.
+    text = f"""// Where the reference does not go by Unicode 14. Written by tools/make_unicode_additions.py with tokenizers
+// {tokenizers.__version__}.
 #pragma once
 
 #include <cstdint>
 
 namespace modelc::unicode {{
 
+// What Unicode 15, 15.1 and 16 added, by general category.
 struct Addition {{
   std::uint32_t first, last;
   char category[3];
@@ -79,9 +91,18 @@ struct LowerCase {
   std::uint32_t upper, lower;
 };
 
-// Those of them that have a lower case, by code.
+// What is not assigned in Unicode 14, but has a lower case, by code.
 inline constexpr LowerCase lower_cases[] = {
 """ + "\n".join(lower_lines) + """
+};
+
+struct Range {
+  std::uint32_t first, last;
+};
+
+// What decomposes in Unicode 14, but not in the older tables of the reference, by code.
+inline constexpr Range undecomposed[] = {
+""" + "\n".join(undecomposed_lines) + """
 };
 
 }  // namespace modelc::unicode

@@ -1,0 +1,202 @@
+// build: the files of a model. run, verify, bench: the same files, compiled and started.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "codegen/driver/commands.h"
+#include "codegen/driver/host_compiler.h"
+#include "codegen/driver/pipeline.h"
+#include "codegen/driver/random_checkpoint.h"
+#include "codegen/emit/cpp/namer.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/strings.h"
+
+namespace modelc::driver {
+
+namespace fs = std::filesystem;
+namespace code = diag::code;
+
+namespace {
+
+// Options of the interface that a later version carries out: refused, so that nobody takes the result for what was asked.
+void refuse_later(Session& s) {
+  const Options& o = s.options;
+  const auto later = [&](const std::string& option, const std::string& what) {
+    s.sink.error(code::option_later, option, fmt::format("{}: {} is not carried out yet", option, what));
+  };
+  for (std::string_view b : split(o.backend, ',')) {
+    if (trim(b) == "vulkan") later("--backend vulkan", "the Vulkan backend");
+    else if (trim(b) != "cpu") s.sink.error(code::bad_option, "--backend", fmt::format("--backend {}: expected cpu or vulkan", quote(b)));
+  }
+  if (!o.device.empty() && o.device != "cpu") later("--device", "a choice of devices");
+  if (o.inline_all) later("--inline", "one function of the whole model");
+  if (!o.allow_extension.empty()) later("--allow-extension", "host code of custom operations");
+  for (std::string_view e : split(o.encodings, ','))
+    if (!o.encodings.empty() && trim(e) != "f32" && trim(e) != "f16" && trim(e) != "bf16")
+      later("--encodings " + std::string(e), "weights in block encodings");
+}
+
+struct Built {
+  std::vector<emit::File> files;
+  sema::Program program;
+  plan::Program plan;
+};
+
+// Everything up to the text. None when something was wrong; all of it is in the sink.
+std::optional<Built> make(Session& s, const CheckpointIndex* checkpoint) {
+  const auto config = config_of(s, checkpoint);
+  if (s.sink.has_errors()) return std::nullopt;
+  if (!config) {
+    auto m = s.sink.error(code::config_not_given, s.sources.display_name(s.main), "no configuration: what is built depends on one");
+    if (checkpoint) m.note(fmt::format("{} holds no config.json", checkpoint->path));
+    m.help("--config config.json, or a checkpoint folder that holds one");
+    return std::nullopt;
+  }
+  auto program = analyze_model(s, &*config);
+  if (!program) return std::nullopt;
+  if (checkpoint) check_weights(s, program->graph, *checkpoint);
+  if (s.sink.has_errors()) return std::nullopt;
+  auto planned = plan_model(s, *program);
+  if (!planned) return std::nullopt;
+  std::vector<emit::File> files = emit_model(s, *planned, s.options.name, s.options.name_space);
+  return Built{std::move(files), std::move(*program), std::move(*planned)};
+}
+
+std::string make_escaped(const std::string& path) {
+  std::string s;
+  for (const char c : path) {
+    if (c == ' ' || c == '#' || c == '\\') s += '\\';
+    if (c == '$') s += '$';
+    s += c;
+  }
+  return s;
+}
+
+bool is_namespace(const std::string& text) {
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find("::", at), text.size());
+    const std::string part = text.substr(at, end - at);
+    if (part.empty() || emit::identifier(part) != part) return false;
+    at = end + 2;
+  }
+  return true;
+}
+
+}  // namespace
+
+int build_command(const Options& o) {
+  Session s(o);
+  refuse_later(s);
+  if (!o.name.empty() && emit::identifier(o.name) != o.name)
+    s.sink.error(code::bad_option, "--name", fmt::format("--name {}: not an identifier of C++", quote(o.name)));
+  if (!o.name_space.empty() && !is_namespace(o.name_space))
+    s.sink.error(code::bad_option, "--namespace", fmt::format("--namespace {}: not a namespace of C++", quote(o.name_space)));
+  const bool usable = !s.sink.has_errors();
+  if (!usable) return s.report() ? 0 : 2;
+  std::optional<Built> built;
+  if (load_model(s, o.files[0])) {
+    const auto checkpoint = open_checkpoint_of(s);
+    if (!s.sink.has_errors()) built = make(s, checkpoint.get());
+  }
+  if (built) {
+    const auto write = [&](const std::string& path, const std::string& text) {
+      auto status = write_file_if_changed(path, text);
+      if (!status) s.sink.error(code::cannot_write, path, status.error());
+      return static_cast<bool>(status);
+    };
+    auto folder = make_folders(o.out);
+    if (!folder) s.sink.error(code::cannot_write, o.out, folder.error());
+    std::string targets;
+    for (const emit::File& f : built->files) {
+      const std::string path = (fs::path(o.out) / f.name).string();
+      targets += (targets.empty() ? "" : " ") + make_escaped(path);
+      if (folder && !write(path, f.text)) break;
+    }
+    if (folder && !o.depfile.empty() && !s.sink.has_errors()) {
+      std::string text = targets + ":";
+      std::vector<std::string> inputs = built->program.files;
+      if (!o.config.empty()) inputs.push_back(o.config);
+      else if (!o.checkpoint.empty() && fs::is_directory(o.checkpoint[0])) inputs.push_back((fs::path(o.checkpoint[0]) / "config.json").string());
+      for (const std::string& f : inputs) text += " \\\n  " + make_escaped(f);
+      write(o.depfile, text + "\n");
+    }
+  }
+  if (!s.report() || !built) return 1;
+  for (const std::string& n : built->program.notes) std::fprintf(stderr, "note: %s\n", n.c_str());
+  if (!o.json) {
+    const graph::DimTable& dims = *built->plan.dims;
+    std::printf("%s: %s; arena %s bytes", built->program.graph.name.c_str(), summary(built->program.graph).c_str(),
+                dims.text(built->plan.peak_bytes).c_str());
+    const auto peak = dims.evaluate(built->plan.peak_bytes, std::vector<std::int64_t>(dims.axes().size(), 512));
+    if (peak) std::printf(" (%s for 512 tokens)", human_bytes(static_cast<std::uint64_t>(*peak)).c_str());
+    std::printf("\n");
+    for (const emit::File& f : built->files) std::printf("  %s\n", (fs::path(o.out) / f.name).string().c_str());
+  }
+  return 0;
+}
+
+int run_command(const Options& o) {
+  Session s(o);
+  refuse_later(s);
+  if (s.sink.has_errors()) return s.report() ? 0 : 2;
+  const bool random = o.command == "bench" && o.checkpoint.size() == 1 && o.checkpoint[0] == "random";
+  std::optional<Built> built;
+  if (load_model(s, o.files[0])) {
+    const auto checkpoint = random ? nullptr : open_checkpoint_of(s);
+    if (!s.sink.has_errors()) built = make(s, checkpoint.get());
+  }
+  if (!s.report() || !built) return 1;
+  for (const std::string& n : built->program.notes) std::fprintf(stderr, "note: %s\n", n.c_str());
+  if (o.mode == "fast") std::fputs("note: --mode fast is not carried out yet: everything runs in f32, as in exact\n", stderr);
+
+  const std::string factory = (s.file_base.empty() ? "" : emit::identifier(s.file_base) + "::") +
+                              emit::snake_case(emit::identifier(built->program.graph.name)) + "_factory";
+  auto program = compile_program(built->files, s.file_base + ".h", factory);
+  if (!program) {
+    const Error& e = program.error();
+    const diag::Code& c = e.kind == "no-compiler" ? code::no_compiler : e.kind == "no-runtime" ? code::no_runtime
+                          : e.kind == "compile" ? code::compile_failed : code::cannot_write;
+    s.sink.error(c, s.sources.display_name(s.main), e);
+    s.report();
+    return e.kind == "compile" ? 3 : 1;
+  }
+
+  std::vector<std::string> arguments = {*program, o.command == "run" ? "generate" : o.command};
+  std::optional<TemporaryFolder> folder;
+  if (random) {
+    auto made = TemporaryFolder::create(temporary_parent(), "modelc-random-");
+    if (!made) {
+      std::fprintf(stderr, "error: %s\n", made.error().text().c_str());
+      return 1;
+    }
+    folder.emplace(std::move(*made));
+    if (auto status = write_random_checkpoint(built->program.graph, 1, folder->path()); !status) {
+      std::fprintf(stderr, "error: %s\n", status.error().text().c_str());
+      return 1;
+    }
+    arguments.insert(arguments.end(), {"--checkpoint", folder->path()});
+  } else {
+    for (const std::string& c : o.checkpoint) arguments.insert(arguments.end(), {"--checkpoint", c});
+  }
+  if (o.threads > 0) arguments.insert(arguments.end(), {"--threads", std::to_string(o.threads)});
+  if (!o.isa.empty()) arguments.insert(arguments.end(), {"--isa", o.isa});
+  if (o.no_mmap) arguments.emplace_back("--no-mmap");
+  if (o.no_strict) arguments.emplace_back("--no-strict");
+  if (o.auto_cast) arguments.emplace_back("--auto-cast");
+  if (o.json) arguments.emplace_back("--json");
+  arguments.insert(arguments.end(), o.forward.begin(), o.forward.end());
+  std::fflush(stdout);
+  std::fflush(stderr);
+  if (folder) {
+    const auto status = run_program(arguments);
+    if (status) return *status;
+    std::fprintf(stderr, "error: %s\n", status.error().text().c_str());
+    return 3;
+  }
+  const Error e = become_program(arguments);
+  std::fprintf(stderr, "error: %s\n", e.text().c_str());
+  return 3;
+}
+
+}  // namespace modelc::driver

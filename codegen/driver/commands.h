@@ -1,0 +1,18 @@
+// One function a command; each gives the exit status.
+#pragma once
+
+#include <string>
+
+#include "codegen/driver/options.h"
+
+namespace modelc::driver {
+
+int check_command(const Options&);
+int build_command(const Options&);
+int run_command(const Options&);                 // run, verify, bench: the stock main of the compiled model
+int test_command(const Options&);
+int inspect_command(const Options&);
+int dump_command(const Options&);
+int explain_command(const Options&);
+
+}  // namespace modelc::driver

@@ -1,0 +1,149 @@
+#include "codegen/driver/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "codegen/driver/settings.h"
+
+namespace modelc::driver {
+
+namespace {
+
+// An option of the generated binary: checked here no further than its form, and handed on as typed.
+void handed_on(CLI::App& app, Options& o, const std::string& name, const std::string& text) {
+  app.add_option_function<std::string>(name, [&o, name](const std::string& v) {
+    o.forward.push_back(name);
+    o.forward.push_back(v);
+  }, text);
+}
+
+void add_config(CLI::App& app, Options& o) {
+  app.add_option("--config", o.config, "config.json or YAML (default: the checkpoint's)");
+  app.add_option("--set", o.set, "key=value: supplies or overrides a value of the configuration")->allow_extra_args(false);
+}
+void add_load(CLI::App& app, Options& o) {
+  app.add_flag("--no-mmap", o.no_mmap, "read the weights into memory instead of mapping them");
+  app.add_flag("--no-strict", o.no_strict, "allow tensors that the model does not have");
+  app.add_flag("--auto-cast", o.auto_cast, "f32 and bf16 for each other where a weight declares its type");
+}
+void add_run(CLI::App& app, Options& o) {
+  add_config(app, o);
+  add_load(app, o);
+  app.add_option("--mode", o.mode, "exact or fast")->check(CLI::IsMember({"exact", "fast"}));
+  app.add_option("--backend", o.backend, "cpu or vulkan")->check(CLI::IsMember({"cpu", "vulkan"}));
+  app.add_option("--device", o.device, "which device");
+  app.add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
+  app.add_option("--isa", o.isa, "portable, avx2 or avx512 (the best there is)");
+  app.add_option("--allow-extension", o.allow_extension, "folder whose C++ a model file may use")->allow_extra_args(false);
+  app.add_flag("--json", o.json, "messages and results for a program");
+}
+
+CLI::App* command(CLI::App& app, const std::string& name, const std::string& text, Options& o, const std::string& argument,
+                  bool many = false) {
+  CLI::App* c = app.add_subcommand(name, text);
+  auto* f = c->add_option(argument, o.files, argument)->required();
+  if (!many) f->expected(1);
+  return c;
+}
+
+}  // namespace
+
+std::optional<int> parse(int argc, const char* const* argv, Options& o) {
+  CLI::App app("modelc: turns a model's description into native code");
+  app.set_version_flag("--version", std::string("modelc ") + settings::version);
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });
+
+  CLI::App* check = command(app, "check", "check a model file, with a checkpoint against its headers", o, "FILE.model");
+  add_config(*check, o);
+  check->add_option("--checkpoint", o.checkpoint, "folder or .safetensors files; no weight is read");
+  check->add_flag("--no-strict", o.no_strict, "allow tensors that the model does not have");
+  check->add_flag("--auto-cast", o.auto_cast, "f32 and bf16 for each other where a weight declares its type");
+  check->add_flag("--json", o.json, "messages for a program, one object a line");
+
+  CLI::App* build = command(app, "build", "write C++ for a model and a configuration", o, "FILE.model");
+  add_config(*build, o);
+  build->add_option("-o,--output", o.out, "folder for the files")->required();
+  build->add_option("--checkpoint", o.checkpoint, "take the configuration from it, and check its headers");
+  build->add_option("--encodings", o.encodings, "encodings of weights to choose shaders by");
+  build->add_option("--backend", o.backend, "cpu, vulkan");
+  build->add_option("--name", o.name, "class (default: the model's name)");
+  build->add_option("--namespace", o.name_space, "namespace (default: the file's name)");
+  build->add_option("--depfile", o.depfile, "write what was read, for make and ninja");
+  build->add_flag("--inline", o.inline_all, "one function of the whole model");
+  build->add_flag("--json", o.json, "messages for a program");
+
+  CLI::App* run = command(app, "run", "compile a model and generate text", o, "FILE.model");
+  run->add_option("--checkpoint", o.checkpoint, "folder or .safetensors")->required();
+  add_run(*run, o);
+  handed_on(*run, o, "--prompt", "text to go on from");
+  handed_on(*run, o, "--chat", "a message, through the chat template");
+  handed_on(*run, o, "--tokens", "token ids to go on from: 1,2,3");
+  handed_on(*run, o, "-n", "new tokens at most (128)");
+  handed_on(*run, o, "--temperature", "0: the best token each time (0)");
+  handed_on(*run, o, "--top-k", "draw from the k best");
+  handed_on(*run, o, "--top-p", "draw from the best with probability p together");
+  handed_on(*run, o, "--min-p", "draw from those with p times the best's probability");
+  handed_on(*run, o, "--repetition-penalty", "above 1: seen tokens become less likely");
+  handed_on(*run, o, "--seed", "of the random numbers");
+  handed_on(*run, o, "--trace", "print values whose names match");
+  handed_on(*run, o, "--export", "with --trace: write them to this .safetensors");
+  run->add_flag_callback("--ignore-eos", [&o] { o.forward.push_back("--ignore-eos"); }, "go on after the end token");
+  run->add_flag_callback("--show-tokens", [&o] { o.forward.push_back("--show-tokens"); }, "ids instead of text");
+
+  CLI::App* verify = command(app, "verify", "compare with a reference's tensors", o, "FILE.model");
+  verify->add_option("--checkpoint", o.checkpoint, "folder or .safetensors")->required();
+  add_run(*verify, o);
+  handed_on(*verify, o, "--expected", ".safetensors with inputs, outputs and stages");
+  handed_on(*verify, o, "--within", "largest absolute difference (1e-4)");
+  handed_on(*verify, o, "--within-kl", "largest KL divergence of logits");
+  handed_on(*verify, o, "--chunk", "tokens of a sequence in one call (0: all)");
+
+  CLI::App* bench = command(app, "bench", "measure prefill and decode", o, "FILE.model");
+  bench->add_option("--checkpoint", o.checkpoint, "folder or .safetensors, or `random`")->required();
+  add_run(*bench, o);
+  handed_on(*bench, o, "-p", "tokens of the prompt (512)");
+  handed_on(*bench, o, "-n", "tokens generated (64)");
+  handed_on(*bench, o, "-c", "positions reserved");
+  handed_on(*bench, o, "-r", "repetitions (5)");
+
+  CLI::App* test = command(app, "test", "run the test blocks of a model file", o, "FILE.model");
+  test->add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
+  test->add_option("--isa", o.isa, "portable, avx2 or avx512");
+  test->add_flag("--json", o.json, "results for a program, one object a line");
+
+  CLI::App* inspect = command(app, "inspect", "show a checkpoint, or a model's modules and weights", o, "PATH");
+  add_config(*inspect, o);
+  inspect->add_flag("--all", o.every_tensor, "a line for each tensor");
+  inspect->add_flag("--json", o.json, "for a program");
+
+  CLI::App* dump = command(app, "dump", "print a stage of the compiler as text", o, "FILE.model");
+  add_config(*dump, o);
+  dump->add_option("--checkpoint", o.checkpoint, "take the configuration from it");
+  dump->add_option("--stage", o.stage, "ast, program, graph or plan")->required()->check(CLI::IsMember({"ast", "program", "graph", "plan"}));
+  dump->add_option("--root", o.root, "one module instead of the model: \"Linear(5, 10)\"");
+  dump->add_flag("--json", o.json, "messages for a program");
+
+  command(app, "explain", "the long form of a message", o, "CODE");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForVersion&) {
+    std::printf("modelc %s\n", settings::version);
+    return 0;
+  } catch (const CLI::CallForHelp&) {
+    CLI::App* asked = &app;
+    for (CLI::App* s : app.get_subcommands()) asked = s;
+    std::fputs(asked->help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    std::string name = "modelc";
+    for (CLI::App* s : app.get_subcommands()) name += " " + s->get_name();
+    std::fprintf(stderr, "error: %s\n  help: %s --help says what there is\n", e.what(), name.c_str());
+    return 2;
+  }
+  o.command = app.get_subcommands().front()->get_name();
+  return std::nullopt;
+}
+
+}  // namespace modelc::driver

@@ -1,0 +1,43 @@
+// The command line of modelc.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace modelc::driver {
+
+struct Options {
+  std::string command;
+  std::vector<std::string> files;                // FILE.model, PATH or CODE, as the command says
+
+  // shared
+  std::string config;
+  std::vector<std::string> set;                  // key=value
+  std::vector<std::string> checkpoint;
+  std::string mode;                              // "", "exact", "fast"
+  std::string backend = "cpu";
+  std::string device;
+  std::string isa;
+  int threads = 0;
+  bool no_mmap = false, no_strict = false, auto_cast = false, json = false;
+  std::vector<std::string> allow_extension;
+
+  // build
+  std::string out;
+  std::string encodings, name, name_space, depfile;
+  bool inline_all = false;
+
+  // dump
+  std::string stage, root;
+  // inspect
+  bool every_tensor = false;
+  // verify, run, bench: what the generated binary is given, in its own words
+  std::vector<std::string> forward;
+};
+
+// The options; or the status with which to leave (help or version was printed, or the mistake was said).
+std::optional<int> parse(int argc, const char* const* argv, Options& options);
+
+}  // namespace modelc::driver

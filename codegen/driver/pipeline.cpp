@@ -1,0 +1,213 @@
+#include "codegen/driver/pipeline.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "codegen/driver/settings.h"
+#include "codegen/lower/lower.h"
+#include "frontend/diagnostics/render.h"
+#include "runtime/base/strings.h"
+#include "runtime/base/yaml.h"
+#include "runtime/checkpoint/open.h"
+
+namespace modelc::driver {
+
+namespace fs = std::filesystem;
+namespace code = diag::code;
+
+bool Session::report() {
+  const bool good = !sink.has_errors();
+  if (options.json) {
+    std::fputs(diag::render_json(sink, sources).c_str(), stdout);
+  } else {
+    const char* no_colour = std::getenv("NO_COLOR");
+    const bool colour = isatty(STDERR_FILENO) != 0 && (!no_colour || !*no_colour);
+    std::fputs(diag::render(sink, sources, {.colour = colour}).c_str(), stderr);
+  }
+  sink.clear();
+  return good;
+}
+
+std::string stdlib_folder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const fs::path installed = self.parent_path().parent_path() / "share" / "modelc" / "stdlib";
+    if (fs::is_directory(installed, error)) return installed.string();
+  }
+  return (fs::path(settings::source_dir) / "stdlib").string();
+}
+
+bool load_model(Session& s, const std::string& path) {
+  const fs::path file(path);
+  s.file_base = file.stem().string();
+  const auto id = diag::load_source(s.sources, file, file.filename().string(), s.sink);
+  if (!id) return false;
+  s.main = *id;
+  sema::Options options;
+  options.import_paths = {stdlib_folder()};
+  if (!s.options.root.empty()) options.root = s.options.root;
+  s.imports = sema::load_imports(s.sources, s.main, options, s.sink);
+  return s.imports != nullptr;
+}
+
+std::shared_ptr<const CheckpointIndex> open_checkpoint_of(Session& s) {
+  if (s.options.checkpoint.empty()) return nullptr;
+  auto index = open_checkpoint(s.options.checkpoint);
+  if (!index) {
+    s.sink.error(code::checkpoint_unreadable, s.options.checkpoint.front(), index.error());
+    return nullptr;
+  }
+  return std::make_shared<const CheckpointIndex>(std::move(*index));
+}
+
+std::optional<sema::ConfigInput> config_of(Session& s, const CheckpointIndex* checkpoint) {
+  sema::ConfigInput input;
+  if (!s.options.config.empty()) {
+    auto file = read_config_file(s.options.config);
+    if (!file) {
+      s.sink.error(code::config_unreadable, s.options.config, file.error());
+      return std::nullopt;
+    }
+    input.tree = std::move(file->root);
+    input.name = fs::path(s.options.config).filename().string();
+    input.folder = fs::path(s.options.config).parent_path().string();
+    if (input.folder.empty()) input.folder = ".";
+  } else if (checkpoint && checkpoint->config) {
+    input.tree = checkpoint->config->root;
+    input.name = fs::path(checkpoint->config->path).filename().string();
+    input.folder = fs::path(checkpoint->config->path).parent_path().string();
+  } else {
+    return std::nullopt;
+  }
+  for (const std::string& set : s.options.set) {
+    const std::size_t equals = set.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      s.sink.error(code::bad_option, "--set", fmt::format("--set {}: expected key=value", quote(set)));
+      return std::nullopt;
+    }
+    // A value is JSON where it reads as JSON, else a string: --set hidden_act=gelu needs no quotes.
+    const std::string text = set.substr(equals + 1);
+    auto value = parse_json(text, {.name = "--set"});
+    input.overrides.push_back({set.substr(0, equals), value ? std::move(*value) : Json(text)});
+  }
+  return input;
+}
+
+std::optional<sema::Program> analyze_model(Session& s, const sema::ConfigInput* config) {
+  sema::Options options;
+  options.import_paths = {stdlib_folder()};
+  if (!s.options.root.empty()) options.root = s.options.root;
+  return sema::analyze(s.sources, s.imports, config, options, s.sink);
+}
+
+namespace {
+
+const diag::Code& code_of(const std::string& kind) {
+  if (kind == "missing-weight") return code::weight_missing;
+  if (kind == "shape") return code::weight_shape;
+  if (kind == "dtype") return code::weight_dtype;
+  if (kind == "unexpected-tensor") return code::tensor_unexpected;
+  return code::checkpoint_rules;
+}
+
+// "llama.model:42:5" as the word that stands there; an invalid span when there is no such place.
+source::Span span_of(const source::SourceManager& sources, const std::string& where) {
+  const std::size_t second = where.rfind(':');
+  if (second == std::string::npos || second == 0) return {};
+  const std::size_t first = where.rfind(':', second - 1);
+  if (first == std::string::npos) return {};
+  const auto file = sources.find(where.substr(0, first));
+  const auto line = parse_uint(where.substr(first + 1, second - first - 1)), column = parse_uint(where.substr(second + 1));
+  if (!file || !line || !column || *line == 0 || *column == 0) return {};
+  const std::string_view text = sources.line_text(*file, static_cast<std::uint32_t>(*line));
+  std::uint32_t begin = 0;
+  for (std::uint64_t c = 1; c < *column && begin < text.size(); ++c)
+    do ++begin;
+    while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80);
+  std::uint32_t end = begin;
+  while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+  const std::uint32_t line_begin = sources.line_begin(*file, static_cast<std::uint32_t>(*line));
+  return {*file, line_begin + begin, line_begin + std::max(end, begin + 1)};
+}
+
+}  // namespace
+
+std::vector<std::string> check_weights(Session& s, const graph::Module& module, const CheckpointIndex& checkpoint) {
+  std::vector<MappingWeight> weights;
+  for (const graph::WeightInstance& w : graph::weight_instances(module)) {
+    MappingWeight m;
+    m.name = w.name;
+    for (graph::DimId d : w.decl->type.shape) m.shape.push_back(module.dims.value(d).value_or(-1));
+    m.formula = w.decl->shape_text;
+    m.numbers = w.decl->shape_numbers;
+    if (w.decl->where.line) m.where = fmt::format("{}:{}:{}", w.decl->where.file, w.decl->where.line, w.decl->where.column);
+    m.origins = w.decl->origins;
+    m.dtype = w.decl->required_dtype;
+    m.has_default = w.decl->default_value.has_value();
+    weights.push_back(std::move(m));
+  }
+  MappingRules rules;
+  for (const graph::CheckpointRules& r : module.checkpoints) {
+    if (r.format != "safetensors") continue;
+    for (const auto& a : r.aliases) rules.aliases.push_back({a.weight, a.target, a.off_when, a.off_because});
+    for (const auto& i : r.ignores) rules.ignores.push_back(i.pattern);
+    for (const auto& n : r.renames) rules.renames.push_back({n.file, n.model});
+  }
+  Mapping mapping = map_weights(weights, rules, checkpoint, {.strict = !s.options.no_strict, .auto_cast = s.options.auto_cast});
+  for (Problem& p : mapping.problems) {
+    Error e{p.kind, std::move(p.message), std::move(p.notes), std::move(p.help)};
+    const source::Span span = span_of(s.sources, p.where);
+    if (span.valid()) s.sink.error(code_of(p.kind), span, e);
+    else s.sink.error(code_of(p.kind), mapping.checkpoint, e);
+  }
+  return mapping.notes;
+}
+
+std::optional<plan::Program> plan_model(Session& s, const sema::Program& program) {
+  auto module = std::make_shared<const graph::Module>(program.graph);
+  lower::Lowered lowered = lower::lower(std::move(module));
+  for (const lower::Failure& f : lowered.failures) {
+    const std::string where = f.where.line ? fmt::format("{}:{}:{}", f.where.file, f.where.line, f.where.column) : "";
+    const source::Span span = span_of(s.sources, where);
+    const diag::Code& c = f.where.line ? code::not_lowered : code::unsound_plan;
+    if (span.valid()) s.sink.error(c, span, f.message);
+    else s.sink.error(c, s.sources.display_name(s.main), f.message);
+  }
+  if (!lowered.failures.empty()) return std::nullopt;
+  return std::move(lowered.program);
+}
+
+std::vector<emit::File> emit_model(const Session& s, const plan::Program& program, const std::string& class_name,
+                                   const std::string& name_space) {
+  emit::Options o;
+  o.file = s.file_base;
+  o.class_name = class_name.empty() ? program.graph->name : class_name;
+  o.name_space = name_space.empty() ? s.file_base : name_space;
+  o.version = settings::version;
+  std::vector<emit::File> files = emit::cpp(program, o);
+  files.push_back(emit::manifest(program, o));
+  return files;
+}
+
+std::string summary(const graph::Module& module) {
+  std::uint64_t modules = 0, parameters = 0;
+  const std::vector<graph::WeightInstance> weights = graph::weight_instances(module);
+  for (const auto& w : weights) {
+    std::uint64_t n = 1;
+    for (graph::DimId d : w.decl->type.shape) n *= static_cast<std::uint64_t>(std::max<std::int64_t>(0, module.dims.value(d).value_or(0)));
+    if (!w.decl->default_value) parameters += n;
+  }
+  // Instances: every class counts once for each place that holds it.
+  std::vector<std::uint64_t> below(module.classes.size(), 1);
+  for (std::size_t i = 0; i < module.classes.size(); ++i)
+    for (const graph::ChildDecl& c : module.classes[i].children)
+      for (graph::ClassId e : c.elements) below[i] += below[e.index];
+  modules = below[module.root.index];
+  return fmt::format("{}, {}, {} parameters", counted(modules, "module"), counted(weights.size(), "weight"), grouped(parameters));
+}
+
+}  // namespace modelc::driver

@@ -1,0 +1,61 @@
+// From what the command line names to the artefacts of each phase. Every command goes this one way.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/driver/options.h"
+#include "codegen/emit/emit.h"
+#include "codegen/plan/plan.h"
+#include "frontend/diagnostics/diagnostics.h"
+#include "frontend/sema/analyze.h"
+#include "frontend/source/source.h"
+#include "runtime/checkpoint/index.h"
+#include "runtime/checkpoint/mapping.h"
+
+namespace modelc::driver {
+
+// What the phases of one run share. Messages collect in `sink`; report() shows them.
+struct Session {
+  const Options& options;
+  source::SourceManager sources;
+  diag::Sink sink;
+  std::shared_ptr<sema::Imports> imports;
+  source::FileId main;
+  std::string file_base;                         // "llama" of path/to/llama.model
+
+  explicit Session(const Options& o) : options(o) {}
+  // Shows all messages (stderr; JSON on stdout) and forgets them. True when none was an error.
+  bool report();
+};
+
+// Where the standard library lies: beside an installed modelc, else in the source tree.
+std::string stdlib_folder();
+
+// Parses the model file and its imports.
+bool load_model(Session& s, const std::string& path);
+
+// Opens options.checkpoint (if any); none when there is none or it failed, which is in the sink.
+std::shared_ptr<const CheckpointIndex> open_checkpoint_of(Session& s);
+
+// --config, else the checkpoint's config.json, with --set on top. None when there is none, or it cannot be read (in the sink).
+std::optional<sema::ConfigInput> config_of(Session& s, const CheckpointIndex* checkpoint);
+
+// The checked program; none when something was wrong or no configuration is given.
+std::optional<sema::Program> analyze_model(Session& s, const sema::ConfigInput* config);
+
+// Names, shapes and types of every weight against a checkpoint's headers; problems go to the sink, notes come back.
+std::vector<std::string> check_weights(Session& s, const graph::Module& module, const CheckpointIndex& checkpoint);
+
+std::optional<plan::Program> plan_model(Session& s, const sema::Program& program);
+
+// The files of `build`, in memory.
+std::vector<emit::File> emit_model(const Session& s, const plan::Program& program, const std::string& class_name,
+                                   const std::string& name_space);
+
+// "modules 272, weights 362, 134,515,008 parameters"
+std::string summary(const graph::Module& module);
+
+}  // namespace modelc::driver

@@ -1,0 +1,287 @@
+// The front end from parsed files to a graph: which model, which configuration, then instances, classes, functions, rules.
+#include "frontend/sema/analyze.h"
+
+#include <algorithm>
+#include <set>
+
+#include "frontend/graph/members.h"
+#include "frontend/sema/checkpoint_rules.h"
+#include "frontend/sema/config.h"
+#include "frontend/sema/definitions.h"
+#include "frontend/sema/evaluator.h"
+#include "frontend/sema/imports.h"
+#include "frontend/sema/instances.h"
+#include "frontend/sema/module_def.h"
+#include "frontend/sema/resolved.h"
+#include "frontend/sema/sections.h"
+#include "frontend/syntax/parser.h"
+
+namespace modelc::sema {
+
+namespace code = diag::code;
+
+namespace {
+
+// Messages of a text that is looked at for several instances say one cause once: a code at one place.
+class OncePerPlace {
+ public:
+  OncePerPlace(diag::Sink& into) : into_(into) {}
+  ~OncePerPlace() { flush(); }
+  OncePerPlace(const OncePerPlace&) = delete;
+  OncePerPlace& operator=(const OncePerPlace&) = delete;
+
+  diag::Sink& sink() { return sink_; }
+
+  void flush() {
+    for (const diag::Diagnostic& d : sink_.diagnostics()) {
+      if (d.primary.valid() && !seen_.emplace(d.code, d.primary).second) continue;
+      auto message = d.primary.valid() ? into_.report(*d.code, d.primary, d.message) : into_.report(*d.code, d.place, d.message);
+      if (!d.primary_label.empty()) message.mark(d.primary_label);
+      for (const diag::Label& label : d.labels) message.label(label.span, label.text);
+      for (const std::string& note : d.notes) message.note(note);
+      if (!d.help.empty()) message.help(d.help);
+    }
+    sink_.clear();
+  }
+
+ private:
+  diag::Sink& into_;
+  diag::Sink sink_;
+  std::set<std::pair<const diag::Code*, source::Span>> seen_;
+};
+
+class Analysis {
+ public:
+  Analysis(source::SourceManager& sources, const Imports& imports, const ConfigInput* config, const Options& options,
+           diag::Sink& sink)
+      : sources_(sources), imports_(imports), config_(config), options_(options), once_(sink),
+        evaluator_(sources, program_.graph.dims, once_.sink()), defs_(sources, once_.sink()) {}
+
+  std::optional<Program> run() {
+    check_definitions(evaluator_, defs_, imports_);
+    const Symbol* model = find_model();
+    const auto recipe = options_.root ? root_recipe(model) : model_recipe(model);
+    if (recipe) build(*recipe, model);
+    const bool ok = recipe && built_ && !sink().has_errors();
+    once_.flush();
+    if (!ok) return std::nullopt;
+    finish();
+    return std::move(program_);
+  }
+
+ private:
+  diag::Sink& sink() { return once_.sink(); }
+  const FileSymbols& main() const { return imports_.main(); }
+
+  // The file's one model; null where there is none (which is a mistake only without --root).
+  const Symbol* find_model() {
+    const Symbol* found = nullptr;
+    for (const ast::ItemPtr& item : main().ast->decls) {
+      const auto* module = ast::try_as<ast::ModuleDecl>(*item);
+      if (module == nullptr || !module->is_model) continue;
+      const Symbol* symbol = main().own(module->name.text);
+      if (symbol == nullptr || symbol->decl != item.get()) continue;
+      if (found != nullptr && !options_.root) {
+        sink().error(code::no_model, symbol->span, main().name + " declares two models, `" + found->name + "` and `" + symbol->name + "`")
+            .label(found->span, "the first")
+            .help("keep one to a file, or name one with --root");
+        return nullptr;
+      }
+      if (found == nullptr) found = symbol;
+    }
+    if (found == nullptr && !options_.root && config_ != nullptr) {
+      sink().error(code::no_model, main().name, "there is no `model` in " + main().name)
+          .help("a module of it can be taken alone: --root \"Name(arguments)\"");
+    }
+    return found;
+  }
+
+  // The configurations that a model takes, by its parameters; nothing when one cannot be had.
+  std::optional<std::vector<Argument>> bind_configs(const Symbol& model) {
+    std::vector<Argument> arguments;
+    const auto& decl = ast::as<ast::ModuleDecl>(*model.decl);
+    bool ok = true;
+    for (const ast::Param& param : decl.params) {
+      const auto* type = ast::try_as<ast::NamedType>(param.type);
+      bool failed = false;
+      const Symbol* symbol = type == nullptr ? nullptr : resolve(*model.file, type->path.parts.front().text, type->span, sink(), failed);
+      if (symbol == nullptr || symbol->kind != SymbolKind::config) {
+        if (failed || param.default_value) continue;
+        sink().error(code::wrong_type, param.span, "the parameter `" + param.name.text + "` of the model `" + model.name +
+                                                       "` is no configuration: nothing could give it a value")
+            .help("a model takes configs; give other parameters a default");
+        ok = false;
+        continue;
+      }
+      if (config_ == nullptr) {
+        ok = false;
+        continue;
+      }
+      Value value = bind_config(evaluator_, *symbol, *config_, program_.notes);
+      ok = ok && !value.is_error();
+      configs_.push_back(value);
+      Argument argument;
+      argument.name = param.name.text;
+      argument.value = std::move(value);
+      argument.span = argument.name_span = param.name.span;
+      arguments.push_back(std::move(argument));
+    }
+    if (!ok) return std::nullopt;
+    return arguments;
+  }
+
+  std::optional<Recipe> model_recipe(const Symbol* model) {
+    if (model == nullptr) return std::nullopt;
+    auto arguments = bind_configs(*model);
+    if (!arguments) return std::nullopt;
+    Environment scope(model->file);
+    auto bound = evaluator_.bind(ast::as<ast::ModuleDecl>(*model->decl).params, *arguments, "the model `" + model->name + "`", model->span, scope);
+    if (!bound) return std::nullopt;
+    return Recipe{model, true, std::move(*bound), model->span};
+  }
+
+  // --root "Linear(5, 10)": an expression in the main file, which sees the model's configurations by their names.
+  std::optional<Recipe> root_recipe(const Symbol* model) {
+    const source::FileId text = sources_.add("--root", *options_.root);
+    const ast::ExprPtr expr = syntax::parse_expr(text, sources_, sink());
+    if (!expr) return std::nullopt;
+    Environment env(&main());
+    if (model != nullptr && config_ != nullptr) {
+      const auto arguments = bind_configs(*model);
+      if (!arguments) return std::nullopt;
+      for (const Argument& argument : *arguments) env.define(std::string(argument.name), argument.value, argument.span);
+    }
+    const Value value = evaluator_.eval(*expr, env);
+    root_exprs_.push_back(std::unique_ptr<ast::Expr>(const_cast<ast::ExprPtr&>(expr).release()));
+    if (value.is_error()) return std::nullopt;
+    if (!value.is(ValueKind::recipe) || !value.as_recipe().called) {
+      sink().error(code::no_model, root_exprs_.back()->span, "--root takes a module with its arguments, not " + kind_name(value));
+      return std::nullopt;
+    }
+    return value.as_recipe();
+  }
+
+  void build(const Recipe& recipe, const Symbol* model) {
+    Instances instances(evaluator_, defs_, program_.graph);
+    const ModuleDef* def = defs_.get(*recipe.symbol);
+    Instance* instance = def == nullptr ? nullptr : instances.instance(recipe);
+    if (instance == nullptr) return;
+    // Positions are bounded by it, so it is known before any function is.
+    if (def->context && !context(*instance)) return;
+    ClassInfo* root = instances.make(recipe, true);
+    if (root == nullptr) return;
+    program_.graph.root = root->id;
+    program_.graph.name = recipe.symbol->name;
+    program_.graph.file = main().name;
+    if (!def->has_method()) {
+      sink().error(code::no_forward, recipe.symbol->span, "the " + std::string(word(*recipe.symbol)) + " `" + recipe.symbol->name + "` has no forward");
+    }
+    instances.finish();
+    check_paths(instances);
+    CheckpointRulesReader(instances).read(*root);
+    check_sections(instances, *root, imports_, program_.notes);
+    if (!options_.root && model != nullptr) {
+      std::vector<Argument> arguments;
+      for (const auto& [name, value] : recipe.arguments) {
+        Argument argument;
+        argument.name = name;
+        argument.value = value;
+        arguments.push_back(std::move(argument));
+      }
+      evaluator_.touch(ast::as<ast::ModuleDecl>(*model->decl), *model->file, arguments);
+      if (!sink().has_errors()) {
+        for (const Value& config : configs_) report_unread_fields(evaluator_, config, model->name);
+      }
+    }
+    config_facts();
+    built_ = true;
+  }
+
+  bool context(const Instance& instance) {
+    const auto& member = *instance.def.context;
+    const Value value = evaluator_.eval(*member.item->value, instance.environment(member.level));
+    if (value.is_error()) return false;
+    if (!value.is(ValueKind::integer) || value.as_int() < 1) {
+      sink().error(code::wrong_type, member.item->value->span, "`context` is the longest sequence, a whole number of at least 1, not " +
+                                                                   (value.is_number() ? show_formula(value) : kind_name(value)));
+      return false;
+    }
+    program_.graph.context = value.as_int();
+    return true;
+  }
+
+  // Whole names of weights: each once.
+  void check_paths(Instances& instances) {
+    if (instances.info(program_.graph.root)->instances > Instances::max_instances) return;
+    std::unordered_map<std::string, const graph::WeightDecl*> names;
+    for (const graph::WeightInstance& weight : graph::weight_instances(program_.graph)) {
+      const auto [it, fresh] = names.emplace(weight.name, weight.decl);
+      if (fresh) continue;
+      const auto span = [&](const graph::Where& where) {
+        const auto file = sources_.find(where.file);
+        if (!file) return source::Span{};
+        const std::uint32_t begin = sources_.line_begin(*file, static_cast<std::uint32_t>(where.line)) + static_cast<std::uint32_t>(where.column) - 1;
+        return source::Span{*file, begin, begin + static_cast<std::uint32_t>(weight.decl->name.size())};
+      };
+      sink().error(code::path_collision, span(weight.decl->where), "two weights have the path `" + weight.name + "`")
+          .label(span(it->second->where), "the other is declared here")
+          .help("give one of the modules around them another path with `at`");
+    }
+  }
+
+  void config_facts() {
+    for (const Value& config : configs_) {
+      if (!config.is(ValueKind::config)) continue;
+      for (const ConfigField& field : config.as_config().fields) {
+        if (field.decl == nullptr) continue;
+        graph::ConfigFact fact;
+        fact.name = field.name;
+        fact.type = collapsed(sources_.text(field.decl->type->span));
+        switch (field.value.kind()) {
+          case ValueKind::integer: fact.value = field.value.as_int(); break;
+          case ValueKind::real: fact.value = field.value.as_real(); break;
+          case ValueKind::boolean: fact.value = field.value.as_bool(); break;
+          case ValueKind::string: fact.value = field.value.as_string(); break;
+          default: continue;
+        }
+        program_.graph.config.push_back(std::move(fact));
+      }
+    }
+  }
+
+  void finish() {
+    program_.tests = tests_of(imports_);
+    program_.files = imports_.paths();
+    program_.resolved = resolved_text(program_.graph);
+  }
+
+  source::SourceManager& sources_;
+  const Imports& imports_;
+  const ConfigInput* config_;
+  const Options& options_;
+  Program program_;
+  OncePerPlace once_;
+  std::vector<std::unique_ptr<ast::Expr>> root_exprs_;
+  Evaluator evaluator_;
+  ModuleDefs defs_;
+  std::vector<Value> configs_;
+  bool built_ = false;
+};
+
+}  // namespace
+
+std::optional<Program> analyze(source::SourceManager& sources, std::shared_ptr<Imports> imports, const ConfigInput* config,
+                               const Options& options, diag::Sink& sink) {
+  if (imports == nullptr) return std::nullopt;
+  return Analysis(sources, *imports, config, options, sink).run();
+}
+
+std::vector<Test> tests_of(const Imports& imports) {
+  std::vector<Test> tests;
+  for (const ast::ItemPtr& item : imports.main().ast->decls) {
+    if (const auto* test = ast::try_as<ast::TestDecl>(*item)) tests.push_back({test, imports.folder().string()});
+  }
+  return tests;
+}
+
+}  // namespace modelc::sema

@@ -1,0 +1,373 @@
+// Calls of children and states, leaves expanded in place, and the fold over a list of children.
+#include <algorithm>
+#include <cassert>
+
+#include "frontend/graph/types.h"
+#include "frontend/sema/expressions.h"
+#include "frontend/sema/function_builder.h"
+#include "runtime/base/strings.h"
+
+namespace modelc::sema {
+
+namespace code = diag::code;
+using graph::OpKind;
+using graph::ValueId;
+
+Value FunctionBuilder::call_member(const Value& member, std::string_view name, std::span<const Argument> arguments,
+                                   source::Span span) {
+  const Member& target = *member.as_member();
+  if (const auto* state = dynamic_cast<const StateMember*>(&target)) return call_state(*state, name, arguments, span);
+  if (const auto* list = dynamic_cast<const ListMember*>(&target)) {
+    fail(code::not_callable, span, "`" + list->name + "` is a list of children and cannot be called")
+        .label(list->declared, "declared here")
+        .help("run over it: `for layer in " + list->name + " { h = layer(h) }`");
+    return Value::error();
+  }
+  const auto& child = dynamic_cast<const ChildMember&>(target);
+  if (child.info == nullptr) return Value::error();
+  const ModuleDef& def = child.info->instance->def;
+  const std::string method(name.empty() ? std::string_view("forward") : name);
+  const MemberDef* found = def.find(method);
+  if (found != nullptr && found->kind == MemberKind::method) return call_child(child, method, arguments, span);
+  if (found != nullptr && !name.empty()) {
+    const ast::Name field_name{method, span};
+    const Value inner = field(member, field_name);
+    if (inner.is_error()) return inner;
+    return ev_.call(inner, arguments, span, span);
+  }
+  std::vector<std::string> names;
+  for (const MemberDef& m : def.members) {
+    if (m.kind == MemberKind::method || m.kind == MemberKind::child) names.push_back(m.name);
+  }
+  fail(code::no_forward, span, "the module `" + def.name() + "` of `" + child.name + "` has no " +
+                                   (name.empty() ? "forward" : "entry `" + method + "`"))
+      .label(def.symbol->span, "declared here")
+      .help(name.empty() ? "" : diag::did_you_mean(method, names));
+  return Value::error();
+}
+
+// ---- arguments ------------------------------------------------------------------------------------------------------
+
+std::optional<FunctionBuilder::Bound> FunctionBuilder::bind_inputs(const ChildMember& child, const MemberDef& method,
+                                                                   const SignaturePattern& signature,
+                                                                   std::span<const Argument> arguments, source::Span span) {
+  const std::string callee = "`" + child.name + "`" + (method.name == "forward" ? "" : "'s `" + method.name + "`");
+  std::vector<Expressions::ParamSpec> specs;
+  for (const auto& input : signature.inputs) specs.push_back({input.name, !input.default_value.has_value()});
+  std::vector<const Argument*> arranged;
+  if (!Expressions(ev_).arrange(specs, arguments, callee, span, arranged)) return std::nullopt;
+  Bound bound;
+  bool ok = true;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const SignaturePattern::Input& input = signature.inputs[i];
+    if (arranged[i] == nullptr) {
+      bound.values.push_back(std::nullopt);
+      bound.spans.push_back(span);
+      continue;
+    }
+    const Argument& argument = *arranged[i];
+    const auto given = operand(argument.value, argument.span, "");
+    bound.spans.push_back(argument.span);
+    bound.values.push_back(given ? given->id : std::nullopt);
+    if (!given) {
+      ok = false;
+      continue;
+    }
+    const auto problem = mismatch(input.type, type(*given->id), dims(), bound.ellipsis);
+    if (!problem) continue;
+    ok = false;
+    auto message = fail(code::signature_mismatch, argument.span,
+                        "the argument `" + input.name + "` of " + callee + " does not fit: " + *problem);
+    const std::vector<AxisText> wanted = axis_texts(input.type);
+    const bool is_tensor = input.type.kind == graph::TypeKind::tensor;
+    if (is_tensor) message.mark("expected " + std::string(input.type.is_index ? "an index " : "") + shape_with_values(wanted, dims()));
+    message.note("found " + shown(*given->id)).label(input.type.span, "`" + input.name + "` is declared here");
+    if (input.type.is_index && input.type.bound && !type(*given->id).index_bound) {
+      message.help("positions are bounded by `context n` in the model; an input by its type, index(n)[…]");
+    }
+    std::vector<AxisText> axes = wanted;
+    const std::vector<AxisText> found = axes_of(*given->id);
+    axes.insert(axes.end(), found.begin(), found.end());
+    for (std::string& line : shape_origins(axes)) message.note(std::move(line));
+  }
+  if (!ok) return std::nullopt;
+  return bound;
+}
+
+// ---- calls ----------------------------------------------------------------------------------------------------------
+
+Value FunctionBuilder::call_child(const ChildMember& child, const std::string& name, std::span<const Argument> arguments,
+                                  source::Span span) {
+  ClassInfo& info = *child.info;
+  const MemberDef& method = *info.instance->def.find(name);
+  const SignaturePattern* signature = in_.signature(info, method);
+  if (signature == nullptr) return Value::error();
+  auto bound = bind_inputs(child, method, *signature, arguments, span);
+  if (!bound) return Value::error();
+  if (info.leaf) return expand_leaf(child, method, *signature, std::move(*bound), span);
+
+  const MethodVariant* variant = in_.variant(info, method, signature->has_ellipsis() ? bound->ellipsis : std::nullopt);
+  if (variant == nullptr) return Value::error();
+  std::vector<std::optional<ValueId>> operands;
+  for (std::size_t i = 0; i < signature->inputs.size(); ++i) {
+    std::optional<ValueId> id = bound->values[i];
+    if (id) {
+      note_uses(OpKind::call, {{*id, bound->spans[i]}});
+      id = rebound(*id, concrete(signature->inputs[i].type, bound->ellipsis), bound->spans[i]);
+      if (!id) return Value::error();
+    }
+    operands.push_back(id);
+  }
+  std::vector<ValueId> results;
+  for (std::size_t i = 0; i < variant->results.size(); ++i) {
+    const ValueId id = new_value(variant->results[i]);
+    results.push_back(id);
+    if (!signature->results || i >= signature->results->size()) continue;
+    ValueInfo& known = infos_[id.index];
+    for (const AxisPattern& axis : (*signature->results)[i].type.axes) {
+      if (!axis.ellipsis) known.axes.push_back(axis.formula);
+      else if (bound->ellipsis) known.axes.resize(known.axes.size() + bound->ellipsis->size());
+    }
+  }
+  graph::Op& op = add_op(OpKind::call, span);
+  op.member = child.path.member;
+  op.callee = variant->callee;
+  op.operands = std::move(operands);
+  op.results = results;
+  if (!results.empty()) fn_.values[results[0].index].stage = child.path.stage;
+  return as_value(results);
+}
+
+Value FunctionBuilder::expand_leaf(const ChildMember& child, const MemberDef& method, const SignaturePattern& signature,
+                                   Bound bound, source::Span span) {
+  ClassInfo& info = *child.info;
+  Instance& instance = *info.instance;
+  constexpr std::size_t max_frames = 64;
+  if (frames_.size() >= max_frames) {
+    fail(code::module_too_large, span, "leaf modules are expanded more than " + std::to_string(max_frames) + " deep");
+    return Value::error();
+  }
+  Environment env = instance.environment(method.level);
+  for (std::size_t i = 0; i < signature.inputs.size(); ++i) {
+    const SignaturePattern::Input& input = signature.inputs[i];
+    if (const auto before = env.declared(input.name)) {
+      fail(code::duplicate_name, input.span, "`" + input.name + "` is already a name of `" + instance.def.name() + "`")
+          .label(*before, "this one")
+          .help("parameters, members and locals of a module share one name space: choose another name");
+    }
+    std::optional<ValueId> id = bound.values[i];
+    if (!id) {
+      // What the default says, at the input's type.
+      graph::Type wanted = concrete(input.type, bound.ellipsis);
+      id = literal(*input.default_value, span);
+      if (wanted.dtype != DType::f32 || wanted.index_bound) {
+        const graph::Type scalar{graph::TypeKind::tensor, wanted.dtype, {}, wanted.index_bound};
+        id = emit_one(OpKind::cast, {{*id, span}}, {{"dtype", std::string(graph::is_value_dtype(wanted.dtype) ? modelc::name(wanted.dtype) : "f32")}},
+                      span, {{}, nullptr, &scalar, nullptr});
+        if (!id) return Value::error();
+      }
+      id = emit_one(OpKind::expand, {{*id, span}}, {}, span, {{}, nullptr, &wanted, nullptr});
+      if (!id) return Value::error();
+    }
+    const GraphValue value{*id, type(*id)};
+    env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value), input.span);
+  }
+  const std::size_t first_value = fn_.values.size();
+  frames_.push_back({&info, child.path, bound.ellipsis, span});
+  const Value returned = ev_.run(ast::as<ast::MethodMember>(*method.item).body, env);
+  std::optional<std::vector<ValueId>> results;
+  if (!returned.is_error()) {
+    Ellipsis ellipsis = bound.ellipsis;
+    results = results_of(returned, signature, method, instance, ellipsis);
+  }
+  frames_.pop_back();
+  if (!results) return Value::error();
+  mark_stage(*results, child.path, first_value);
+  // The operation that gives the result stands for the call.
+  for (const ValueId id : *results) {
+    for (auto& op : blocks_.back().block.ops) {
+      if (id.index < first_value || std::find(op.results.begin(), op.results.end(), id) == op.results.end()) continue;
+      op.source = in_.source_text(span);
+      op.where = in_.where(span);
+    }
+  }
+  return as_value(*results);
+}
+
+void FunctionBuilder::mark_stage(const std::vector<ValueId>& results, const MemberPath& path, std::size_t first_value) {
+  if (results.empty() || results[0].index < first_value) return;
+  std::string& stage = fn_.values[results[0].index].stage;
+  if (stage.empty()) stage = path.stage;
+}
+
+Value FunctionBuilder::call_state(const StateMember& state, std::string_view name, std::span<const Argument> arguments,
+                                  source::Span span) {
+  const graph::StateDecl decl = in_.class_of(*state.info).states[state.index];
+  constexpr std::string_view kinds[] = {"KVCache", "LatentCache", "CrossCache", "Ring", "Recurrent"};
+  const std::string kind(kinds[static_cast<int>(decl.kind)]);
+  std::string_view function;
+  switch (decl.kind) {
+    case graph::StateKind::kv_cache:
+    case graph::StateKind::latent_cache: function = "append"; break;
+    case graph::StateKind::cross_cache: function = "set"; break;
+    default: break;
+  }
+  if (name != function || name.empty()) {
+    auto message = name.empty() ? fail(code::not_callable, span, "the state `" + state.member + "` is not called itself")
+                                : fail(code::unknown_field, span, "a " + kind + " has no function `" + std::string(name) + "`");
+    message.label(state.declared, "declared here");
+    message.help(function.empty() ? "it is passed to the operation that reads and writes it"
+                                  : "it is written by `" + state.member + "." + std::string(function) + "(…)`");
+    return Value::error();
+  }
+  if (decl.kind != graph::StateKind::kv_cache) {
+    return not_carried_out(span, "`" + std::string(name) + "` of a " + kind + " is");
+  }
+  std::vector<const Argument*> arranged;
+  const std::vector<Expressions::ParamSpec> specs = {{"k", true}, {"v", true}, {"at", true}};
+  if (!Expressions(ev_).arrange(specs, arguments, "`" + state.member + ".append`", span, arranged)) return Value::error();
+  std::vector<Operand> operands;
+  for (const Argument* argument : arranged) {
+    const auto given = operand(argument->value, argument->span, "");
+    if (!given) return Value::error();
+    operands.push_back(*given);
+  }
+  EmitOptions options;
+  options.member = state.member;
+  options.state = &decl;
+  if (!emit(OpKind::append, std::move(operands), {}, span, options)) return Value::error();
+  return Value::none();
+}
+
+// ---- the fold -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+bool same_block(const graph::Block& a, const graph::Block& b);
+
+bool same_op(const graph::Op& a, const graph::Op& b) {
+  return a.kind == b.kind && a.operands == b.operands && a.results == b.results && a.attrs == b.attrs && a.member == b.member &&
+         a.callee == b.callee && a.body.has_value() == b.body.has_value() && (!a.body || same_block(*a.body, *b.body));
+}
+
+bool same_block(const graph::Block& a, const graph::Block& b) {
+  return a.arguments == b.arguments && a.results == b.results &&
+         std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(), same_op);
+}
+
+// The place where a loop assigns a name.
+source::Span assigned_at(const ast::Block& block, const std::string& name) {
+  source::Span found;
+  for (const ast::StatementPtr& statement : block.statements) {
+    if (const auto* assign = ast::try_as<ast::AssignStatement>(*statement)) {
+      if (assign->name.text == name) found = assign->value->span;
+    } else if (const auto* loop = ast::try_as<ast::ForStatement>(*statement)) {
+      const source::Span inner = assigned_at(loop->body, name);
+      if (inner.valid()) found = inner;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, const ast::ForStatement& statement,
+                                                        std::span<const Carried> carried, const FoldBody& body) {
+  const auto* list = dynamic_cast<const ListMember*>(value.as_member().get());
+  if (list == nullptr) {
+    fail(code::bad_fold, statement.source->span, value.as_member()->describe() + " is no list of children");
+    return std::nullopt;
+  }
+  std::vector<Value> before;
+  std::vector<ValueId> initial;
+  for (const Carried& c : carried) {
+    if (!c.value.is(ValueKind::tensor)) {
+      fail(code::bad_fold, assigned_at(statement.body, c.name),
+           "the loop carries `" + c.name + "`, which is " + kind_name(c.value) + " before it: a loop carries tensors")
+          .label(c.span, "made here");
+      return std::nullopt;
+    }
+    before.push_back(c.value);
+    initial.push_back(c.value.as_graph().id);
+  }
+  std::vector<ClassInfo*> kinds;
+  for (ClassInfo* element : list->elements) {
+    if (element == nullptr) return std::nullopt;
+    if (std::find(kinds.begin(), kinds.end(), element) == kinds.end()) kinds.push_back(element);
+  }
+  if (kinds.empty()) return before;                  // nothing to run over
+  for (const ValueId id : initial) note_uses(OpKind::repeat, {{id, {}}});
+
+  const std::size_t base = fn_.values.size();
+  std::optional<graph::Block> block;
+  std::vector<graph::Value> made;
+  for (ClassInfo* kind : kinds) {
+    fn_.values.resize(base);
+    infos_.resize(base);
+    blocks_.emplace_back();
+    blocks_.back().loop = true;
+    std::vector<Value> inside;
+    for (std::size_t i = 0; i < carried.size(); ++i) {
+      const ValueId id = new_value(type(initial[i]));
+      fn_.values[id.index].name = carried[i].name;
+      infos_[id.index].axes = infos_[initial[i].index].axes;
+      infos_[id.index].declared = carried[i].span;
+      blocks_.back().block.arguments.push_back(id);
+      inside.push_back(tensor(id));
+    }
+    auto element = std::make_shared<ChildMember>();
+    element->info = kind;
+    element->path = {"", ".", true};
+    element->name = statement.variable.text;
+    element->declared = list->declared;
+    auto after = body(Value::member(std::move(element)), inside);
+    BlockState state = std::move(blocks_.back());
+    blocks_.pop_back();
+    if (!after) return std::nullopt;
+    for (std::size_t i = 0; i < carried.size(); ++i) {
+      const source::Span place = assigned_at(statement.body, carried[i].name);
+      const Value& result = (*after)[i];
+      if (!result.is(ValueKind::tensor) || result.as_graph().type != type(initial[i])) {
+        auto message = fail(code::bad_fold, place, "the loop changes what `" + carried[i].name + "` is: it must keep its shape and element type");
+        message.mark(result.is(ValueKind::tensor) ? "this is " + shown(result.as_graph().id) : "this is " + kind_name(result));
+        message.label(carried[i].span, "before the loop it is " + shown(initial[i]));
+        if (kinds.size() > 1) message.note("for an element of type `" + kind->instance->def.name() + "`");
+        return std::nullopt;
+      }
+      state.block.results.push_back(result.as_graph().id);
+    }
+    if (!block) {
+      block = std::move(state.block);
+      made.assign(fn_.values.begin() + static_cast<std::ptrdiff_t>(base), fn_.values.end());
+      continue;
+    }
+    const bool same_values = std::equal(made.begin(), made.end(), fn_.values.begin() + static_cast<std::ptrdiff_t>(base), fn_.values.end(),
+                                        [](const graph::Value& a, const graph::Value& b) { return a.type == b.type && a.stage == b.stage; });
+    if (same_values && same_block(*block, state.block)) continue;
+    fail(code::not_carried_out, statement.source->span,
+         "the elements of `" + list->name + "` do not compute alike in this loop, which is not carried out yet: `" +
+             kinds.front()->instance->def.name() + "` and `" + kind->instance->def.name() + "`")
+        .label(list->declared, "the list is declared here")
+        .help("modules with children or state of their own may be mixed; of these, each gets a function, which the loop chooses");
+    return std::nullopt;
+  }
+  std::vector<Value> after;
+  graph::Op repeat;
+  repeat.kind = OpKind::repeat;
+  repeat.member = list->path.member;
+  repeat.source = "for " + statement.variable.text + " in " + in_.source_text(statement.source->span);
+  repeat.where = in_.where(statement.span);
+  repeat.body = std::move(block);
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    repeat.operands.push_back(initial[i]);
+    const ValueId id = new_value(type(initial[i]));
+    fn_.values[id.index].name = carried[i].name;
+    infos_[id.index].axes = infos_[initial[i].index].axes;
+    repeat.results.push_back(id);
+    after.push_back(tensor(id));
+  }
+  blocks_.back().block.ops.push_back(std::move(repeat));
+  return after;
+}
+
+}  // namespace modelc::sema

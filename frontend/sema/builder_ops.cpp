@@ -1,0 +1,491 @@
+// Operations by their names in the language. Most go straight to the graph's table, which holds their operands and
+// attributes; the rest of this file is for those that the language spells otherwise, or that stand for several.
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "frontend/graph/types.h"
+#include "frontend/sema/expressions.h"
+#include "frontend/sema/function_builder.h"
+#include "runtime/base/strings.h"
+
+namespace modelc::sema {
+
+namespace code = diag::code;
+using graph::OpKind;
+using graph::ValueId;
+
+struct FunctionBuilder::OpCall {
+  FunctionBuilder& builder;
+  std::string name;
+  std::span<const Argument> arguments;
+  source::Span span;
+
+  // Arguments by position, then by name; null where none is given. False when they do not fit (reported).
+  bool arrange(const std::vector<Expressions::ParamSpec>& specs, std::vector<const Argument*>& out) const {
+    return Expressions(builder.ev_).arrange(specs, arguments, "the operation `" + name + "`", span, out);
+  }
+};
+
+namespace {
+
+bool left_out(const Argument* argument) {
+  return argument == nullptr || argument->value.is_none() || argument->value.is(ValueKind::absent);
+}
+
+// The table's name of an operation that the language spells otherwise.
+std::string_view table_name(std::string_view name) { return name == "repeat" ? "repeat_axis" : name; }
+
+}  // namespace
+
+Value FunctionBuilder::call_op(std::string_view name, std::span<const Argument> arguments, source::Span span) {
+  OpCall call{*this, std::string(name), arguments, span};
+  if (name == "attend") return attend(call);
+  if (name == "activate") return activate(call);
+  if (name == "softcap") return softcap(call);
+  if (name == "clamp") return clamp(call);
+  if (name == "max" || name == "min") return extreme(call, name == "max");
+  if (name == "unflatten" || name == "flatten") return reshaped(call);
+  if (name == "expand") return expanded(call);
+  if (name == "tensor") return tensor_of(call);
+  if (name == "concat") return joined(OpKind::concat, call);
+  if (name == "stack") return joined(OpKind::stack, call);
+  if (name == "count" || name == "dtype") return measure(call);
+  const graph::OpInfo* row = graph::find_op(table_name(name));
+  if (row == nullptr || !graph::carried_out(*row)) return not_carried_out(span, "the operation `" + std::string(name) + "` is");
+  return simple_op(row->kind, call);
+}
+
+Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument>, source::Span span) {
+  return not_carried_out(span, "the declared operation `" + op.name + "` is");
+}
+
+// ---- through the table ----------------------------------------------------------------------------------------------
+
+std::optional<graph::AttrValue> FunctionBuilder::attribute(const graph::AttrSpec& spec, const Argument& argument, std::string_view op) {
+  const Value& v = argument.value;
+  const auto wrong = [&](const std::string& wanted) -> std::optional<graph::AttrValue> {
+    fail(code::wrong_type, argument.span, "`" + std::string(spec.name) + "` of `" + std::string(op) + "` is " + wanted + ", not " +
+                                              (v.is_number() ? show_formula(v) : kind_name(v)));
+    return std::nullopt;
+  };
+  switch (spec.type) {
+    case graph::AttrType::integer:
+      if (v.is(ValueKind::integer)) return v.as_int();
+      return wrong("a whole number that is known early");
+    case graph::AttrType::real:
+      if (v.is_number()) return v.as_real();
+      return wrong("a number that is known early");
+    case graph::AttrType::boolean:
+      if (v.is(ValueKind::boolean)) return v.as_bool();
+      return wrong("true or false, known early");
+    case graph::AttrType::string:
+      if (v.is(ValueKind::string)) return v.as_string();
+      return wrong("a text");
+    case graph::AttrType::dim:
+      if (v.is(ValueKind::integer)) return v.as_int();
+      if (v.is(ValueKind::dim)) return dims().text(v.as_dim());
+      return wrong("a size");
+    case graph::AttrType::integers: {
+      std::vector<std::int64_t> items;
+      if (!v.is(ValueKind::list)) return wrong("a list of whole numbers");
+      for (const Value& item : v.items()) {
+        if (!item.is(ValueKind::integer)) return wrong("a list of whole numbers");
+        items.push_back(item.as_int());
+      }
+      return items;
+    }
+    case graph::AttrType::reals: {
+      std::vector<double> items;
+      if (!v.is(ValueKind::list)) return wrong("a list of numbers");
+      for (const Value& item : v.items()) {
+        if (!item.is_number()) return wrong("a list of numbers");
+        items.push_back(item.as_real());
+      }
+      return items;
+    }
+  }
+  return std::nullopt;
+}
+
+Value FunctionBuilder::simple_op(OpKind kind, OpCall& call) {
+  const graph::OpInfo& row = graph::info(kind);
+  std::vector<Expressions::ParamSpec> specs;
+  for (const graph::OperandSpec& o : row.operands) specs.push_back({o.name, !o.optional});
+  for (const graph::AttrSpec& a : row.attrs) specs.push_back({a.name, !a.optional});
+  std::vector<const Argument*> given;
+  if (!call.arrange(specs, given)) return Value::error();
+
+  // A number beside an integer tensor is an integer, so that positions + 1 stays one.
+  const graph::Type* beside = nullptr;
+  if (row.elementwise) {
+    for (const Argument* argument : given) {
+      if (argument != nullptr && argument->value.is(ValueKind::tensor) && beside == nullptr) beside = &argument->value.as_graph().type;
+    }
+  }
+  std::vector<Operand> operands;
+  Attrs attrs;
+  bool ok = true;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const bool is_operand = i < row.operands.size();
+    const bool optional = is_operand ? row.operands[i].optional : row.attrs[i - row.operands.size()].optional;
+    if (optional && left_out(given[i])) {
+      if (is_operand) operands.emplace_back();
+      continue;
+    }
+    const Argument& argument = *given[i];
+    if (is_operand) {
+      if (argument.value.is(ValueKind::batch)) {
+        operands.emplace_back(argument.value.as_graph().id, argument.span);
+        continue;
+      }
+      const auto id = promote(argument.value, argument.span, beside);
+      ok = ok && id;
+      if (id) operands.emplace_back(*id, argument.span);
+      continue;
+    }
+    const graph::AttrSpec& spec = row.attrs[i - row.operands.size()];
+    if (argument.value.is_none() || argument.value.is(ValueKind::absent)) {
+      fail(code::none_used, argument.span, "`" + std::string(spec.name) + "` of `" + call.name + "` cannot be left out");
+      ok = false;
+      continue;
+    }
+    auto value = attribute(spec, argument, call.name);
+    ok = ok && value;
+    if (value) attrs.emplace(spec.name, std::move(*value));
+  }
+  if (!ok) return Value::error();
+  const auto results = emit(kind, std::move(operands), std::move(attrs), call.span);
+  return results ? as_value(*results) : Value::error();
+}
+
+// ---- attention ------------------------------------------------------------------------------------------------------
+
+Value FunctionBuilder::attend(OpCall& call) {
+  const graph::OpInfo& row = graph::info(OpKind::attend);
+  const StateMember* state = nullptr;
+  for (const Argument& argument : call.arguments) {
+    if (!argument.value.is(ValueKind::member)) continue;
+    state = dynamic_cast<const StateMember*>(argument.value.as_member().get());
+    if (state == nullptr) {
+      fail(code::wrong_operand, argument.span, argument.value.as_member()->describe() + " is no state to attend to");
+      return Value::error();
+    }
+  }
+  std::vector<Expressions::ParamSpec> specs;
+  if (state != nullptr) specs = {{"q", true}, {"cache", true}, {"at", true}, {"sinks", false}};
+  else specs = {{"q", true}, {"k", true}, {"v", true}, {"at", false}, {"sinks", false}, {"keep", false}, {"bias", false}};
+  const std::size_t operands_end = specs.size();
+  for (const graph::AttrSpec& a : row.attrs) specs.push_back({a.name, !a.optional});
+  std::vector<const Argument*> given;
+  if (!call.arrange(specs, given)) return Value::error();
+
+  bool ok = true;
+  const auto take = [&](std::string_view name) {
+    const auto it = std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return s.name == name; });
+    if (it == specs.end()) return Operand{};
+    const Argument* argument = given[static_cast<std::size_t>(it - specs.begin())];
+    if (!it->required && left_out(argument)) return Operand{};
+    const auto value = operand(argument->value, argument->span, name);
+    ok = ok && value;
+    return value.value_or(Operand{});
+  };
+  std::vector<Operand> operands;
+  for (const graph::OperandSpec& o : row.operands) operands.push_back(take(o.name));
+  Attrs attrs;
+  for (std::size_t i = operands_end; i < specs.size(); ++i) {
+    if (left_out(given[i]) && !specs[i].required) continue;
+    auto value = attribute(row.attrs[i - operands_end], *given[i], call.name);
+    ok = ok && value;
+    if (value) attrs.emplace(specs[i].name, std::move(*value));
+  }
+  if (!ok) return Value::error();
+  EmitOptions options;
+  graph::StateDecl decl;
+  if (state != nullptr) {
+    decl = in_.class_of(*state->info).states[state->index];
+    if (decl.kind != graph::StateKind::kv_cache) return not_carried_out(call.span, "to attend to a state other than a KVCache is");
+    options.member = state->member;
+    options.state = &decl;
+    StateUse& use = state->info->state_uses[state->index];
+    use.read = true;
+    const auto window = attrs.find("window");
+    if (window == attrs.end()) use.unbounded = true;
+    else use.widest = std::max(use.widest, std::get<std::int64_t>(window->second));
+  }
+  const auto id = emit_one(OpKind::attend, std::move(operands), std::move(attrs), call.span, options);
+  return id ? tensor(*id) : Value::error();
+}
+
+// ---- what stands for several operations -----------------------------------------------------------------------------
+
+// transformers' table of activations, as far as it goes without parameters.
+std::optional<ValueId> FunctionBuilder::activation(std::string_view name, ValueId x, source::Span name_span, source::Span span) {
+  struct Row {
+    std::string_view name;
+    OpKind kind;
+  };
+  static constexpr Row table[] = {
+      {"silu", OpKind::silu},           {"swish", OpKind::silu},         {"gelu", OpKind::gelu},
+      {"gelu_python", OpKind::gelu},    {"gelu_new", OpKind::gelu_tanh}, {"gelu_pytorch_tanh", OpKind::gelu_tanh},
+      {"gelu_python_tanh", OpKind::gelu_tanh}, {"gelu_fast", OpKind::gelu_tanh}, {"gelu_accurate", OpKind::gelu_tanh},
+      {"quick_gelu", OpKind::quick_gelu}, {"relu", OpKind::relu},        {"sigmoid", OpKind::sigmoid},
+      {"tanh", OpKind::tanh},
+  };
+  for (const Row& row : table) {
+    if (row.name == name) return emit_one(row.kind, {{x, span}}, {}, span);
+  }
+  if (name == "linear") return x;
+  if (name == "relu2") {
+    const auto r = emit_one(OpKind::relu, {{x, span}}, {}, span);
+    return r ? emit_one(OpKind::mul, {{*r, span}, {*r, span}}, {}, span) : std::nullopt;
+  }
+  std::vector<std::string> names = {"linear", "relu2"};
+  for (const Row& row : table) names.emplace_back(row.name);
+  const std::string near = diag::did_you_mean(name, names);
+  fail(code::wrong_type, name_span, "there is no activation " + modelc::quote(name))
+      .help(near.empty() ? "known are " + listed(names, names.size()) : near);
+  return std::nullopt;
+}
+
+Value FunctionBuilder::activate(OpCall& call) {
+  std::vector<const Argument*> given;
+  if (!call.arrange({{"x", true}, {"name", true}}, given)) return Value::error();
+  const auto x = promote(given[0]->value, given[0]->span);
+  if (!given[1]->value.is(ValueKind::string)) {
+    if (!given[1]->value.is_error()) fail(code::wrong_type, given[1]->span, "the name of an activation is a text, not " + kind_name(given[1]->value));
+    return Value::error();
+  }
+  if (!x) return Value::error();
+  const auto y = activation(given[1]->value.as_string(), *x, given[1]->span, call.span);
+  return y ? tensor(*y) : Value::error();
+}
+
+Value FunctionBuilder::softcap(OpCall& call) {
+  std::vector<const Argument*> given;
+  if (!call.arrange({{"x", true}, {"c", false}}, given)) return Value::error();
+  const auto x = promote(given[0]->value, given[0]->span);
+  if (!x) return Value::error();
+  if (left_out(given[1])) return tensor(*x);
+  const Value& c = given[1]->value;
+  if (!c.is_number() || !(c.as_real() > 0)) {
+    if (!c.is_error()) fail(code::wrong_type, given[1]->span, "the cap is a number above 0, known early, not " + (c.is_number() ? show_formula(c) : kind_name(c)));
+    return Value::error();
+  }
+  auto y = emit_one(OpKind::div, {{*x, given[0]->span}, {literal(c.as_real(), given[1]->span), given[1]->span}}, {}, call.span);
+  if (y) y = emit_one(OpKind::tanh, {{*y, call.span}}, {}, call.span);
+  if (y) y = emit_one(OpKind::mul, {{*y, call.span}, {literal(c.as_real(), given[1]->span), given[1]->span}}, {}, call.span);
+  return y ? tensor(*y) : Value::error();
+}
+
+Value FunctionBuilder::clamp(OpCall& call) {
+  std::vector<const Argument*> given;
+  if (!call.arrange({{"x", true}, {"lo", true}, {"hi", true}}, given)) return Value::error();
+  const graph::Type* beside = given[0]->value.is(ValueKind::tensor) ? &given[0]->value.as_graph().type : nullptr;
+  const auto x = promote(given[0]->value, given[0]->span);
+  const auto lo = promote(given[1]->value, given[1]->span, beside);
+  const auto hi = promote(given[2]->value, given[2]->span, beside);
+  if (!x || !lo || !hi) return Value::error();
+  auto y = emit_one(OpKind::max, {{*x, given[0]->span}, {*lo, given[1]->span}}, {}, call.span);
+  if (y) y = emit_one(OpKind::min, {{*y, call.span}, {*hi, given[2]->span}}, {}, call.span);
+  return y ? tensor(*y) : Value::error();
+}
+
+// max(a, b, …) of several; max(x; axis, where) over an axis of one.
+Value FunctionBuilder::extreme(OpCall& call, bool largest) {
+  const auto positional = std::count_if(call.arguments.begin(), call.arguments.end(), [](const Argument& a) { return a.name.empty(); });
+  if (positional < 2) return simple_op(largest ? OpKind::max_reduce : OpKind::min_reduce, call);
+  const graph::Type* beside = nullptr;
+  for (const Argument& argument : call.arguments) {
+    if (!argument.name.empty()) {
+      fail(code::wrong_arguments, argument.name_span, "`" + call.name + "` of several takes no `" + std::string(argument.name) + "`");
+      return Value::error();
+    }
+    if (beside == nullptr && argument.value.is(ValueKind::tensor)) beside = &argument.value.as_graph().type;
+  }
+  std::optional<ValueId> y;
+  for (const Argument& argument : call.arguments) {
+    const auto x = promote(argument.value, argument.span, beside);
+    if (!x) return Value::error();
+    y = y ? emit_one(largest ? OpKind::max : OpKind::min, {{*y, call.span}, {*x, argument.span}}, {}, call.span) : x;
+    if (!y) return Value::error();
+  }
+  return tensor(*y);
+}
+
+// unflatten(x, axis, sizes), flatten(x, a, b)
+Value FunctionBuilder::reshaped(OpCall& call) {
+  const bool apart = call.name == "unflatten";
+  std::vector<const Argument*> given;
+  if (!call.arrange(apart ? std::vector<Expressions::ParamSpec>{{"x", true}, {"axis", true}, {"sizes", true}}
+                          : std::vector<Expressions::ParamSpec>{{"x", true}, {"a", true}, {"b", true}},
+                    given)) {
+    return Value::error();
+  }
+  const auto x = promote(given[0]->value, given[0]->span);
+  if (!x) return Value::error();
+  std::vector<AxisText> axes = axes_of(*x);
+  const auto rank = static_cast<std::int64_t>(axes.size());
+  const auto axis = [&](const Argument& argument) -> std::optional<std::int64_t> {
+    if (!argument.value.is(ValueKind::integer)) {
+      fail(code::wrong_type, argument.span, "an axis is a whole number, not " + kind_name(argument.value));
+      return std::nullopt;
+    }
+    const std::int64_t at = argument.value.as_int();
+    if (at < -rank || at >= rank) {
+      fail(code::shape_mismatch, argument.span, "axis " + std::to_string(at) + " does not exist: x has " + counted(axes.size(), "axis", "axes"))
+          .note("x is " + shown(*x));
+      return std::nullopt;
+    }
+    return at < 0 ? at + rank : at;
+  };
+  const auto first = axis(*given[1]);
+  if (!first) return Value::error();
+  std::vector<AxisText> wanted(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(*first));
+  std::int64_t last = *first;
+  if (apart) {
+    if (!given[2]->value.is(ValueKind::list)) {
+      fail(code::wrong_type, given[2]->span, "the sizes are a list, not " + kind_name(given[2]->value));
+      return Value::error();
+    }
+    for (const Value& size : given[2]->value.items()) {
+      if (size.is(ValueKind::dim)) {
+        wanted.push_back({size.as_dim(), size.formula(), false});
+      } else if (size.is(ValueKind::integer) && size.as_int() >= 1) {
+        wanted.push_back({dims().constant(size.as_int()), size.formula(), false});
+      } else {
+        fail(code::wrong_type, given[2]->span, "a size is a whole number of at least 1, not " + show_formula(size));
+        return Value::error();
+      }
+    }
+  } else {
+    const auto end = axis(*given[2]);
+    if (!end) return Value::error();
+    last = *end;
+    if (last < *first) {
+      fail(code::shape_mismatch, given[2]->span, "the last axis to join stands before the first");
+      return Value::error();
+    }
+    AxisText one{dims().constant(1), nullptr, false};
+    FormulaPtr formula;
+    bool complete = true;
+    for (std::int64_t i = *first; i <= last; ++i) {
+      const AxisText& a = axes[static_cast<std::size_t>(i)];
+      one.dim = dims().mul(one.dim, a.dim);
+      const auto size = dims().value(a.dim);
+      complete = complete && size && a.formula;
+      if (!complete) continue;
+      const auto product = dims().value(one.dim);
+      formula = formula ? binary_formula("*", precedence::product, formula, a.formula, product ? std::to_string(*product) : "?") : a.formula;
+    }
+    one.formula = complete ? formula : nullptr;
+    wanted.push_back(one);
+  }
+  wanted.insert(wanted.end(), axes.begin() + static_cast<std::ptrdiff_t>(last) + 1, axes.end());
+  const auto y = reshape(*x, wanted, given[0]->span, call.span);
+  return y ? tensor(*y) : Value::error();
+}
+
+Value FunctionBuilder::expanded(OpCall& call) {
+  std::vector<const Argument*> given;
+  if (!call.arrange({{"x", true}, {"shape", true}}, given)) return Value::error();
+  const auto x = promote(given[0]->value, given[0]->span);
+  if (!x) return Value::error();
+  if (!given[1]->value.is(ValueKind::list)) {
+    fail(code::wrong_type, given[1]->span, "the shape is a list of sizes, not " + kind_name(given[1]->value));
+    return Value::error();
+  }
+  graph::Type wanted = type(*x);
+  wanted.shape.clear();
+  std::vector<AxisText> texts;
+  for (const Value& size : given[1]->value.items()) {
+    if (size.is(ValueKind::dim)) {
+      texts.push_back({size.as_dim(), size.formula(), false});
+    } else if (size.is(ValueKind::integer) && size.as_int() >= 1) {
+      texts.push_back({dims().constant(size.as_int()), size.formula(), false});
+    } else {
+      fail(code::wrong_type, given[1]->span, "a size is a whole number of at least 1, not " + show_formula(size));
+      return Value::error();
+    }
+    wanted.shape.push_back(texts.back().dim);
+  }
+  const auto y = emit_one(OpKind::expand, {{*x, given[0]->span}}, {}, call.span, {"", nullptr, &wanted, &texts});
+  return y ? tensor(*y) : Value::error();
+}
+
+// tensor([1, 2]), tensor([[1, 2], [3, 4]])
+Value FunctionBuilder::tensor_of(OpCall& call) {
+  std::vector<const Argument*> given;
+  if (!call.arrange({{"list", true}}, given)) return Value::error();
+  if (given[0]->value.is(ValueKind::tensor)) return given[0]->value;
+  std::vector<std::int64_t> shape;
+  for (const Value* at = &given[0]->value; at->is(ValueKind::list); at = &at->items().front()) {
+    shape.push_back(static_cast<std::int64_t>(at->items().size()));
+    if (at->items().empty()) break;
+  }
+  std::vector<double> values;
+  bool even = true;
+  const auto collect = [&](const auto& self, const Value& value, std::size_t depth) -> void {
+    if (depth == shape.size()) {
+      even = even && value.is_number();
+      if (value.is_number()) values.push_back(value.as_real());
+      return;
+    }
+    even = even && value.is(ValueKind::list) && static_cast<std::int64_t>(value.items().size()) == shape[depth];
+    if (!even) return;
+    for (const Value& item : value.items()) self(self, item, depth + 1);
+  };
+  collect(collect, given[0]->value, 0);
+  if (!even || values.empty()) {
+    fail(code::wrong_type, given[0]->span, "`tensor` takes a list of numbers, or of lists of equal length, and not " + kind_name(given[0]->value));
+    return Value::error();
+  }
+  if (shape.empty()) return tensor(literal(values[0], call.span));
+  Attrs attrs{{"values", std::move(values)}};
+  if (shape.size() > 1) attrs.emplace("shape", std::move(shape));
+  const auto id = emit_one(OpKind::tensor_literal, {}, std::move(attrs), call.span);
+  return id ? tensor(*id) : Value::error();
+}
+
+// concat([a, b]; axis), stack([a, b]; axis)
+Value FunctionBuilder::joined(OpKind kind, OpCall& call) {
+  std::vector<const Argument*> given;
+  if (!call.arrange({{"xs", true}, {"axis", false}}, given)) return Value::error();
+  if (!given[0]->value.is(ValueKind::list) || given[0]->value.items().empty()) {
+    fail(code::wrong_type, given[0]->span, "`" + call.name + "` takes a list of tensors, and not " +
+                                               (given[0]->value.is(ValueKind::list) ? "an empty list" : kind_name(given[0]->value)))
+        .help("write `" + call.name + "([a, b])`");
+    return Value::error();
+  }
+  std::vector<Operand> operands;
+  for (const Value& item : given[0]->value.items()) {
+    const auto id = promote(item, given[0]->span);
+    if (!id) return Value::error();
+    operands.emplace_back(*id, given[0]->span);
+  }
+  Attrs attrs;
+  if (!left_out(given[1])) {
+    auto axis = attribute({"axis", graph::AttrType::integer, true}, *given[1], call.name);
+    if (!axis) return Value::error();
+    attrs.emplace("axis", std::move(*axis));
+  }
+  const auto id = emit_one(kind, std::move(operands), std::move(attrs), call.span);
+  return id ? tensor(*id) : Value::error();
+}
+
+// count(x): a size; dtype(x): a text
+Value FunctionBuilder::measure(OpCall& call) {
+  std::vector<const Argument*> given;
+  if (!call.arrange({{"x", true}}, given)) return Value::error();
+  if (!given[0]->value.is(ValueKind::tensor)) {
+    fail(code::wrong_operand, given[0]->span, "`" + call.name + "` takes a tensor, not " + kind_name(given[0]->value));
+    return Value::error();
+  }
+  const graph::Type& t = given[0]->value.as_graph().type;
+  if (call.name == "dtype") return Value::string(std::string(modelc::name(t.dtype)));
+  graph::DimId n = dims().constant(1);
+  for (const graph::DimId dim : t.shape) n = dims().mul(n, dim);
+  return Value::dim(dims(), n);
+}
+
+}  // namespace modelc::sema

@@ -1,0 +1,533 @@
+#include "frontend/sema/definitions.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frontend/graph/ops.h"
+#include "frontend/sema/config.h"
+#include "frontend/sema/expressions.h"
+#include "frontend/sema/walk.h"
+
+namespace modelc::sema {
+
+namespace code = diag::code;
+
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+// ---- walks ----------------------------------------------------------------------------------------------------------
+
+// Every expression of a block, with nested blocks.
+void each_expr(const ast::Block& block, const ExprVisitor& visit) {
+  for (const ast::StatementPtr& statement : block.statements) {
+    switch (statement->kind) {
+      case ast::StatementKind::let: visit(*ast::as<ast::LetStatement>(*statement).value); break;
+      case ast::StatementKind::for_:
+        visit(*ast::as<ast::ForStatement>(*statement).source);
+        each_expr(ast::as<ast::ForStatement>(*statement).body, visit);
+        break;
+      case ast::StatementKind::return_:
+        for (const auto& value : ast::as<ast::ReturnStatement>(*statement).values) visit(*value);
+        break;
+      case ast::StatementKind::assign: visit(*ast::as<ast::AssignStatement>(*statement).value); break;
+      case ast::StatementKind::call: sema::each_expr(ast::as<ast::CallStatement>(*statement).args, visit); break;
+    }
+  }
+}
+
+void visit_if(const ast::ExprPtr& expr, const ExprVisitor& visit) {
+  if (expr) visit(*expr);
+}
+
+// The expressions of a member of a module; those of types included.
+void each_expr(const ast::Item& item, const ExprVisitor& visit) {
+  switch (item.kind) {
+    case ast::ItemKind::let: visit(*ast::as<ast::LetItem>(item).value); break;
+    case ast::ItemKind::function: {
+      const auto& fn = ast::as<ast::FunctionDecl>(item);
+      visit_if(fn.value, visit);
+      if (fn.block) each_expr(*fn.block, visit);
+      break;
+    }
+    case ast::ItemKind::require: visit(*ast::as<ast::RequireItem>(item).condition); break;
+    case ast::ItemKind::context: visit(*ast::as<ast::ContextMember>(item).value); break;
+    case ast::ItemKind::param: {
+      const auto& param = ast::as<ast::ParamMember>(item);
+      sema::each_expr(*param.type, visit);
+      visit_if(param.default_value, visit);
+      visit_if(param.condition, visit);
+      break;
+    }
+    case ast::ItemKind::constant: {
+      const auto& constant = ast::as<ast::ConstMember>(item);
+      sema::each_expr(*constant.type, visit);
+      visit(*constant.value);
+      break;
+    }
+    case ast::ItemKind::state: {
+      const auto& state = ast::as<ast::StateMember>(item);
+      visit(*state.value);
+      visit_if(state.condition, visit);
+      break;
+    }
+    case ast::ItemKind::child: {
+      const auto& child = ast::as<ast::ChildMember>(item);
+      visit(*child.value);
+      visit_if(child.condition, visit);
+      break;
+    }
+    case ast::ItemKind::method: {
+      const auto& method = ast::as<ast::MethodMember>(item);
+      for (const ast::Param& param : method.signature.params) {
+        sema::each_expr(*param.type, visit);
+        visit_if(param.default_value, visit);
+      }
+      if (method.signature.result) {
+        for (const ast::ResultItem& result : *method.signature.result) sema::each_expr(*result.type, visit);
+      }
+      each_expr(method.body, visit);
+      break;
+    }
+    default: break;
+  }
+}
+
+// Names behind a dot, in all expressions below.
+void selected_names(const ast::Expr& expr, Names& into) {
+  if (const auto* member = ast::try_as<ast::MemberExpr>(expr)) into.insert(member->name.text);
+  each_child(expr, [&](const ast::Expr& child) { selected_names(child, into); });
+}
+
+void selected_names(const ast::Block& block, Names& into) {
+  each_expr(block, [&](const ast::Expr& expr) { selected_names(expr, into); });
+  for (const ast::StatementPtr& statement : block.statements) {
+    if (const auto* call = ast::try_as<ast::CallStatement>(*statement)) {
+      for (std::size_t i = 1; i < call->path.parts.size(); ++i) into.insert(call->path.parts[i].text);
+    } else if (const auto* loop = ast::try_as<ast::ForStatement>(*statement)) {
+      selected_names(loop->body, into);
+    }
+  }
+}
+
+// ---- one module -----------------------------------------------------------------------------------------------------
+
+class DefinitionChecker {
+ public:
+  DefinitionChecker(Evaluator& evaluator, ModuleDefs& defs, const Names& selected, const FileSymbols& file)
+      : ev_(evaluator), ex_(evaluator), defs_(defs), selected_(selected), file_(file) {}
+
+  void check(const ModuleDef& def) {
+    def_ = &def;
+    const ast::ModuleDecl& decl = *def.levels[0].decl;
+    const FileSymbols& file = *def.symbol->file;
+    Environment parameters(&file);
+    for (const ast::Param& param : decl.params) {
+      ev_.check_names(*param.type, parameters);
+      if (param.default_value) expr(*param.default_value, parameters);
+      parameters.define(param.name.text, Value::error(), param.name.span);
+    }
+    if (decl.base_args) {
+      sema::each_expr(*decl.base_args, [&](const ast::Expr& e) { expr(e, parameters); });
+      call(*def.levels[1].symbol, *decl.base_args, decl.base_args->span);
+    }
+    env_ = Environment(&file);
+    for (std::size_t level = def.levels.size(); level-- > 0;) {
+      for (const ast::Param& param : def.levels[level].decl->params) env_.define(param.name.text, Value::error(), param.name.span);
+    }
+    for (const MemberDef& member : def.members) env_.define(member.name, Value::error(), member.span);
+    for (const ast::ItemPtr& item : decl.members) member(*item, decl.is_model);
+    unused();
+  }
+
+  void check(const ast::FunctionDecl& fn, Environment env) { function(fn, std::move(env)); }
+
+  void check(const ast::InterfaceDecl& decl, Environment env) {
+    for (const ast::Param& param : decl.params) {
+      ev_.check_names(*param.type, env);
+      if (param.default_value) ev_.check_names(*param.default_value, env);
+      env.define(param.name.text, Value::error(), param.name.span);
+    }
+    for (const ast::Signature& s : decl.signatures) signature(s, env);
+  }
+
+  // The names that an encoding's shape binds are known in its parts and in its value.
+  void check(const ast::EncodingDecl& decl, Environment env) {
+    for (const ast::Param& param : decl.params) {
+      ev_.check_names(*param.type, env);
+      env.define(param.name.text, Value::error(), param.name.span);
+    }
+    bind_names(decl.shape, env);
+    for (const ast::EncodingPart& part : decl.parts) ev_.check_names(*part.type, env);
+    for (const ast::EncodingPart& part : decl.parts) env.define(part.name.text, Value::error(), part.name.span);
+    ev_.check_names(*decl.value, env);
+  }
+
+  // The same of an operation's inputs.
+  void check(const ast::OpDecl& decl, Environment env) {
+    for (const ast::Param& param : decl.params) {
+      if (const auto* tensor = ast::try_as<ast::TensorType>(param.type)) bind_names(tensor->shape, env);
+      if (const auto* named = ast::try_as<ast::NamedType>(param.type); named != nullptr && named->shape) bind_names(*named->shape, env);
+    }
+    for (const ast::Param& param : decl.params) ev_.check_names(*param.type, env);
+    for (const ast::ResultItem& item : decl.result) ev_.check_names(*item.type, env);
+    for (const ast::Param& param : decl.params) env.define(param.name.text, Value::error(), param.name.span);
+    if (decl.reference) ev_.check_names(*decl.reference, env);
+    if (decl.reference_block) ev_.check_names(*decl.reference_block, env);
+    for (const ast::Kernel& kernel : decl.kernels) {
+      for (const auto* e : {&kernel.local_size, &kernel.dispatch, &kernel.when}) {
+        if (*e) ev_.check_names(**e, env);
+      }
+    }
+  }
+
+ private:
+  static void bind_names(const ast::Shape& shape, Environment& env) {
+    for (const ast::Axis& axis : shape.axes) {
+      const auto* name = axis.size ? ast::try_as<ast::NameExpr>(*axis.size) : nullptr;
+      if (name == nullptr || env.declared(name->name.text) || is_prelude_axis(name->name.text)) continue;
+      env.define(name->name.text, Value::error(), name->name.span);
+    }
+  }
+
+  void member(const ast::Item& item, bool is_model) {
+    switch (item.kind) {
+      case ast::ItemKind::function: return function(ast::as<ast::FunctionDecl>(item), env_);
+      case ast::ItemKind::method: {
+        const auto& method = ast::as<ast::MethodMember>(item);
+        signature(method.signature, env_);
+        Environment inner = env_;
+        for (const ast::Param& param : method.signature.params) {
+          ex_.check_new_name(param.name, inner);
+          inner.define(param.name.text, Value::error(), param.name.span);
+        }
+        return block(method.body, inner, method.signature.params);
+      }
+      case ast::ItemKind::param: ev_.check_names(*ast::as<ast::ParamMember>(item).type, env_); break;
+      case ast::ItemKind::constant: ev_.check_names(*ast::as<ast::ConstMember>(item).type, env_); break;
+      case ast::ItemKind::checkpoint: return rules(ast::as<ast::CheckpointMember>(item).rules);
+      case ast::ItemKind::context:
+      case ast::ItemKind::policy:
+      case ast::ItemKind::shard:
+      case ast::ItemKind::quantize:
+      case ast::ItemKind::place:
+        if (!is_model) {
+          ev_.sink().error(code::misplaced_member, item.span, "`" + def_->name() + "` is a module: this speaks of a whole model")
+              .label(def_->symbol->span, "declared here")
+              .help("move it to the `model`");
+        }
+        break;
+      default: break;
+    }
+    each_expr(item, [&](const ast::Expr& e) { expr(e, env_); });
+  }
+
+  void function(const ast::FunctionDecl& fn, Environment env) {
+    for (const ast::Name& param : fn.params) {
+      ex_.check_new_name(param, env);
+      env.define(param.text, Value::error(), param.span);
+    }
+    locals_.clear();
+    for (const ast::Name& param : fn.params) locals_.insert(param.text);
+    if (fn.value) expr(*fn.value, env);
+    if (fn.block) {
+      ev_.check_names(*fn.block, env);
+      calls(*fn.block);
+    }
+    locals_.clear();
+  }
+
+  void signature(const ast::Signature& signature, const Environment& env) {
+    for (const ast::Param& param : signature.params) {
+      ev_.check_names(*param.type, env);
+      if (param.default_value) ev_.check_names(*param.default_value, env);
+    }
+    if (!signature.result) return;
+    for (const ast::ResultItem& item : *signature.result) ev_.check_names(*item.type, env);
+  }
+
+  void block(const ast::Block& block, const Environment& env, const std::vector<ast::Param>& params) {
+    ev_.check_names(block, env);
+    locals_.clear();
+    for (const ast::Param& param : params) locals_.insert(param.name.text);
+    calls(block);
+    locals_.clear();
+  }
+
+  void expr(const ast::Expr& e, const Environment& env) {
+    ev_.check_names(e, env);
+    calls(e);
+  }
+
+  void rules(const std::vector<ast::RulePtr>& rules) {
+    const auto condition = [&](const ast::ExprPtr& when, std::initializer_list<const ast::Tensor*> tensors) {
+      if (!when) return;
+      Environment env = env_;
+      for (const ast::Tensor* tensor : tensors) {
+        for (const ast::Seg& seg : tensor->segs) {
+          if (seg.kind == ast::SegKind::index || seg.kind == ast::SegKind::rest) env.define(seg.text, Value::error(), seg.span);
+        }
+      }
+      ev_.check_names(*when, env);
+    };
+    for (const ast::RulePtr& rule : rules) {
+      switch (rule->kind) {
+        case ast::RuleKind::map: {
+          const auto& map = ast::as<ast::MapRule>(*rule);
+          condition(map.when, {&map.file.items.front(), &map.model.items.front()});
+          break;
+        }
+        case ast::RuleKind::via: condition(ast::as<ast::ViaRule>(*rule).when, {&ast::as<ast::ViaRule>(*rule).tensor}); break;
+        case ast::RuleKind::alias: condition(ast::as<ast::AliasRule>(*rule).when, {&ast::as<ast::AliasRule>(*rule).alias}); break;
+        case ast::RuleKind::ignore: condition(ast::as<ast::IgnoreRule>(*rule).when, {&ast::as<ast::IgnoreRule>(*rule).tensors.front()}); break;
+        case ast::RuleKind::encode:
+          condition(ast::as<ast::EncodeRule>(*rule).when, {&ast::as<ast::EncodeRule>(*rule).tensor});
+          ev_.check_names(*ast::as<ast::EncodeRule>(*rule).encoding, env_);
+          break;
+        case ast::RuleKind::one_of:
+          for (const auto& alternative : ast::as<ast::OneOfRule>(*rule).alternatives) this->rules(alternative.rules);
+          break;
+        case ast::RuleKind::for_:
+        case ast::RuleKind::config: break;
+      }
+    }
+  }
+
+  // ---- calls: what can be said without values ----
+
+  void calls(const ast::Block& block) {
+    for (const ast::StatementPtr& statement : block.statements) {
+      switch (statement->kind) {
+        case ast::StatementKind::let: {
+          const auto& let = ast::as<ast::LetStatement>(*statement);
+          calls(*let.value);
+          for (const ast::Name& name : let.names) locals_.insert(name.text);
+          break;
+        }
+        case ast::StatementKind::for_: {
+          const auto& loop = ast::as<ast::ForStatement>(*statement);
+          calls(*loop.source);
+          locals_.insert(loop.variable.text);
+          calls(loop.body);
+          break;
+        }
+        case ast::StatementKind::return_:
+          for (const auto& value : ast::as<ast::ReturnStatement>(*statement).values) calls(*value);
+          break;
+        case ast::StatementKind::assign: calls(*ast::as<ast::AssignStatement>(*statement).value); break;
+        case ast::StatementKind::call: {
+          const auto& call = ast::as<ast::CallStatement>(*statement);
+          sema::each_expr(call.args, [&](const ast::Expr& e) { calls(e); });
+          break;
+        }
+      }
+    }
+  }
+
+  void calls(const ast::Expr& e) {
+    if (const auto* call_expr = ast::try_as<ast::CallExpr>(e)) {
+      if (const auto* name = ast::try_as<ast::NameExpr>(*call_expr->callee)) {
+        of_name(name->name, *call_expr);
+      } else if (const auto* member = ast::try_as<ast::MemberExpr>(*call_expr->callee)) {
+        const auto* object = ast::try_as<ast::NameExpr>(*member->object);
+        const ModuleDef* child = object != nullptr ? child_module(object->name.text) : nullptr;
+        const MemberDef* found = child != nullptr ? child->find(member->name.text) : nullptr;
+        if (found != nullptr && found->kind == MemberKind::method) {
+          arguments(*found, "`" + object->name.text + "`'s `" + member->name.text + "`", *call_expr);
+        }
+        if (found != nullptr) {
+          sema::each_expr(call_expr->args, [&](const ast::Expr& arg) { calls(arg); });
+          return;
+        }
+      }
+    } else if (const auto* member = ast::try_as<ast::MemberExpr>(e)) {
+      const auto* object = ast::try_as<ast::NameExpr>(*member->object);
+      const ModuleDef* child = object != nullptr ? child_module(object->name.text) : nullptr;
+      if (child != nullptr && child->find(member->name.text) == nullptr) {
+        std::vector<std::string> names;
+        for (const MemberDef& m : child->members) names.push_back(m.name);
+        ev_.sink().error(code::unknown_field, member->name.span,
+                         "the module `" + child->name() + "` of `" + object->name.text + "` has no member `" + member->name.text + "`")
+            .label(child->symbol->span, "declared here")
+            .help(diag::did_you_mean(member->name.text, names));
+        return;
+      }
+    } else if (const auto* fn = ast::try_as<ast::FunctionExpr>(e)) {
+      for (const ast::Name& param : fn->params) locals_.insert(param.text);
+    } else if (const auto* comprehension = ast::try_as<ast::ComprehensionExpr>(e)) {
+      locals_.insert(comprehension->variable.text);
+    } else if (const auto* match = ast::try_as<ast::MatchExpr>(e)) {
+      for (const ast::Arm& arm : match->arms) {
+        if (arm.binding) locals_.insert(arm.binding->text);
+      }
+    }
+    each_child(e, [&](const ast::Expr& child) { calls(child); });
+  }
+
+  bool is_own(const std::string& name) const { return locals_.contains(name) || (def_ != nullptr && def_->parameter(name) != nullptr); }
+
+  // The module of a child whose text says it outright: `q_proj: Linear(…)`.
+  const ModuleDef* child_module(const std::string& name) {
+    if (def_ == nullptr || is_own(name)) return nullptr;
+    const MemberDef* member = def_->find(name);
+    if (member == nullptr || member->kind != MemberKind::child) return nullptr;
+    const auto* recipe = ast::try_as<ast::CallExpr>(*ast::as<ast::ChildMember>(*member->item).value);
+    const auto* module = recipe != nullptr ? ast::try_as<ast::NameExpr>(*recipe->callee) : nullptr;
+    if (module == nullptr || def_->find(module->name.text) != nullptr || def_->parameter(module->name.text) != nullptr) return nullptr;
+    const Symbol* symbol = find_symbol(*def_->levels[member->level].symbol->file, module->name.text).symbol;
+    return symbol != nullptr && symbol->kind == SymbolKind::module ? defs_.get(*symbol) : nullptr;
+  }
+
+  void of_name(const ast::Name& name, const ast::CallExpr& e) {
+    if (is_own(name.text)) return;
+    const MemberDef* member = def_ != nullptr ? def_->find(name.text) : nullptr;
+    if (member != nullptr) {
+      if (member->kind == MemberKind::function) {
+        call(ast::as<ast::FunctionDecl>(*member->item), e);
+      } else if (const ModuleDef* child = child_module(name.text)) {
+        const MemberDef* forward = child->find("forward");
+        if (forward != nullptr && forward->kind == MemberKind::method) arguments(*forward, "`" + name.text + "`", e);
+      }
+      return;
+    }
+    const Symbol* symbol = find_symbol(file_, name.text).symbol;
+    if (symbol != nullptr) {
+      if (symbol->kind == SymbolKind::module) call(*symbol, e.args, e.span);
+      if (symbol->kind == SymbolKind::function) call(ast::as<ast::FunctionDecl>(*symbol->decl), e);
+      return;
+    }
+    const Builtin* builtin = find_builtin(name.text);
+    const graph::OpInfo* row = builtin != nullptr && builtin->on_tensors && !builtin->is_static ? graph::find_op(name.text) : nullptr;
+    if (row == nullptr || !graph::carried_out(*row) || row->has_state || row->variadic || row->kind == graph::OpKind::expand) return;
+    std::vector<Expressions::ParamSpec> specs;
+    for (const graph::OperandSpec& o : row->operands) specs.push_back({o.name, !o.optional});
+    for (const graph::AttrSpec& a : row->attrs) specs.push_back({a.name, !a.optional});
+    arrange(specs, e.args, "the operation `" + name.text + "`", e.span);
+  }
+
+  void arrange(const std::vector<Expressions::ParamSpec>& specs, const ast::Args& args, const std::string& owner, source::Span span) {
+    std::vector<Argument> given;
+    for (const ast::Arg& arg : args.items) {
+      Argument a;
+      if (arg.name) {
+        a.name = arg.name->text;
+        a.name_span = arg.name->span;
+      }
+      a.span = arg.value->span;
+      given.push_back(std::move(a));
+    }
+    std::vector<const Argument*> arranged;
+    ex_.arrange(specs, given, owner, span, arranged);
+  }
+
+  void call(const Symbol& module, const ast::Args& args, source::Span span) {
+    std::vector<Expressions::ParamSpec> specs;
+    for (const ast::Param& param : ast::as<ast::ModuleDecl>(*module.decl).params) specs.push_back({param.name.text, param.default_value == nullptr});
+    arrange(specs, args, "the " + std::string(word(module)) + " `" + module.name + "`", span);
+  }
+
+  void call(const ast::FunctionDecl& fn, const ast::CallExpr& e) {
+    std::vector<Expressions::ParamSpec> specs;
+    for (const ast::Name& param : fn.params) specs.push_back({param.text, true});
+    arrange(specs, e.args, "the fn `" + fn.name.text + "`", e.span);
+  }
+
+  void arguments(const MemberDef& method, const std::string& owner, const ast::CallExpr& e) {
+    std::vector<Expressions::ParamSpec> specs;
+    for (const ast::Param& param : ast::as<ast::MethodMember>(*method.item).signature.params) {
+      specs.push_back({param.name.text, param.default_value == nullptr});
+    }
+    arrange(specs, e.args, owner, e.span);
+  }
+
+  // ---- members that nothing uses ----
+
+  void unused() {
+    const ModuleDef& def = *def_;
+    if (!def.has_method()) return;
+    for (const MemberDef& member : def.members) {
+      if (member.kind == MemberKind::let || member.kind == MemberKind::function || member.kind == MemberKind::method) continue;
+      if (def.mentioned.contains(member.name) || selected_.contains(member.name)) continue;
+      if (member.level == 0) {
+        ev_.sink().warning(code::unused_member, member.span,
+                           "nothing uses the " + std::string(word(member.kind)) + " `" + member.name + "` of `" + def.name() + "`");
+        continue;
+      }
+      // A base's member that only the overridden functions used.
+      const ModuleDef* base = defs_.get(*def.levels[member.level].symbol);
+      if (base == nullptr || !base->mentioned.contains(member.name)) continue;
+      ev_.sink().warning(code::unused_member, def.symbol->span,
+                         "`" + def.name() + "` no longer uses the " + std::string(word(member.kind)) + " `" + member.name + "` of its base `" +
+                             base->name() + "`")
+          .label(member.span, "declared here")
+          .help("write `remove " + member.name + "` if it is not in the checkpoint");
+    }
+  }
+
+  Evaluator& ev_;
+  Expressions ex_;
+  ModuleDefs& defs_;
+  const Names& selected_;
+  const ModuleDef* def_ = nullptr;
+  const FileSymbols& file_;
+  Environment env_;
+  Names locals_;                         // of the text at hand; names are never hidden, so order does not matter
+};
+
+}  // namespace
+
+void check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& imports) {
+  Names selected;
+  for (const FileSymbols* file : imports.in_order()) {
+    for (const ast::ItemPtr& decl : file->ast->decls) {
+      if (const auto* fn = ast::try_as<ast::FunctionDecl>(*decl)) {
+        if (fn->value) selected_names(*fn->value, selected);
+        if (fn->block) selected_names(*fn->block, selected);
+      }
+      const auto* module = ast::try_as<ast::ModuleDecl>(*decl);
+      if (module == nullptr) continue;
+      for (const ast::ItemPtr& item : module->members) {
+        each_expr(*item, [&](const ast::Expr& e) { selected_names(e, selected); });
+        if (const auto* method = ast::try_as<ast::MethodMember>(*item)) selected_names(method->body, selected);
+        if (const auto* fn = ast::try_as<ast::FunctionDecl>(*item); fn != nullptr && fn->block) selected_names(*fn->block, selected);
+      }
+    }
+  }
+  for (const FileSymbols* file : imports.in_order()) {
+    const Environment env(file);
+    for (const ast::ItemPtr& decl : file->ast->decls) {
+      DefinitionChecker checker(evaluator, defs, selected, *file);
+      switch (decl->kind) {
+        case ast::ItemKind::axis: {
+          const Symbol* symbol = file->own(ast::as<ast::AxisDecl>(*decl).name.text);
+          if (symbol != nullptr) evaluator.axis(*symbol);
+          break;
+        }
+        case ast::ItemKind::function: checker.check(ast::as<ast::FunctionDecl>(*decl), env); break;
+        case ast::ItemKind::interface: checker.check(ast::as<ast::InterfaceDecl>(*decl), env); break;
+        case ast::ItemKind::encoding: checker.check(ast::as<ast::EncodingDecl>(*decl), env); break;
+        case ast::ItemKind::op: checker.check(ast::as<ast::OpDecl>(*decl), env); break;
+        case ast::ItemKind::config:
+        case ast::ItemKind::variant: {
+          const bool is_config = decl->kind == ast::ItemKind::config;
+          const Symbol* symbol = file->own(is_config ? ast::as<ast::ConfigDecl>(*decl).name.text : ast::as<ast::VariantDecl>(*decl).name.text);
+          if (symbol == nullptr || symbol->decl != decl.get()) break;
+          if (is_config) check_config(evaluator, *symbol);
+          else evaluator.config_defs().variant(*symbol);
+          break;
+        }
+        case ast::ItemKind::module: {
+          const Symbol* symbol = file->own(ast::as<ast::ModuleDecl>(*decl).name.text);
+          if (symbol == nullptr || symbol->decl != decl.get()) break;
+          if (const ModuleDef* def = defs.get(*symbol)) checker.check(*def);
+          break;
+        }
+        default: break;
+      }
+    }
+  }
+}
+
+}  // namespace modelc::sema

@@ -1,0 +1,482 @@
+#include "frontend/sema/function_builder.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "frontend/graph/types.h"
+#include "runtime/base/strings.h"
+
+namespace modelc::sema {
+
+namespace code = diag::code;
+using graph::OpKind;
+using graph::ValueId;
+
+// ---- functions ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The builder that the instances and the evaluator talk to, for the time of one function.
+class Active {
+ public:
+  Active(Instances& instances, FunctionBuilder& builder)
+      : instances_(instances), builder_(instances.builder), tensors_(instances.evaluator().set_tensors(&builder)) {
+    instances_.builder = &builder;
+  }
+  ~Active() {
+    instances_.builder = builder_;
+    instances_.evaluator().set_tensors(tensors_);
+  }
+  Active(const Active&) = delete;
+  Active& operator=(const Active&) = delete;
+
+ private:
+  Instances& instances_;
+  FunctionBuilder* builder_;
+  TensorContext* tensors_;
+};
+
+}  // namespace
+
+std::optional<graph::Function> FunctionBuilder::method(Instances& instances, ClassInfo& info, const MemberDef& method,
+                                                       const SignaturePattern& signature, const Ellipsis& ellipsis,
+                                                       const std::string& name) {
+  FunctionBuilder builder(instances, info);
+  const auto& decl = ast::as<ast::MethodMember>(*method.item);
+  builder.fn_.name = name;
+  builder.fn_.kind = decl.signature.is_forward ? graph::FunctionKind::forward : graph::FunctionKind::entry;
+  builder.fn_.signature = instances.source_text(decl.signature.span);
+  builder.fn_.where = instances.where(decl.signature.span);
+  const Active active(instances, builder);
+  if (!builder.run_method(method, signature, ellipsis)) return std::nullopt;
+  return std::move(builder.fn_);
+}
+
+std::optional<graph::Function> FunctionBuilder::init(Instances& instances, ClassInfo& info, std::size_t member) {
+  FunctionBuilder builder(instances, info);
+  const MemberDef& def = info.instance->def.members[member];
+  builder.fn_.name = def.name;
+  builder.fn_.kind = graph::FunctionKind::init;
+  builder.fn_.signature = instances.source_text(def.item->span);
+  builder.fn_.where = instances.where(def.span);
+  const Active active(instances, builder);
+  if (!builder.run_init(member)) return std::nullopt;
+  return std::move(builder.fn_);
+}
+
+bool FunctionBuilder::run_method(const MemberDef& method, const SignaturePattern& signature, const Ellipsis& ellipsis) {
+  Instance& instance = *info_.instance;
+  frames_.push_back({&info_, {}, ellipsis, {}});
+  blocks_.emplace_back();
+  Environment env = instance.environment(method.level);
+  for (const SignaturePattern::Input& input : signature.inputs) {
+    if (const auto before = env.declared(input.name)) {
+      fail(code::duplicate_name, input.span, "`" + input.name + "` is already a name of `" + instance.def.name() + "`")
+          .label(*before, "this one")
+          .help("parameters, members and locals of a module share one name space: choose another name");
+    }
+    const ValueId id = new_value(concrete(input.type, ellipsis));
+    fn_.values[id.index].name = input.name;
+    ValueInfo& known = infos_[id.index];
+    known.declared = input.span;
+    for (const AxisPattern& axis : input.type.axes) {
+      if (axis.ellipsis) {
+        if (ellipsis) known.axes.resize(known.axes.size() + ellipsis->size());
+      } else {
+        known.axes.push_back(axis.formula);
+      }
+    }
+    fn_.inputs.push_back({id, input.name, input.default_value});
+    const GraphValue value{id, type(id)};
+    env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value), input.span);
+  }
+  const Value returned = ev_.run(ast::as<ast::MethodMember>(*method.item).body, env);
+  if (returned.is_error()) return false;
+  Ellipsis bound = ellipsis;
+  auto results = results_of(returned, signature, method, instance, bound);
+  if (!results) return false;
+  fn_.body = std::move(blocks_.back().block);
+  fn_.body.results = std::move(*results);
+  for (std::size_t i = 0; i < fn_.body.results.size(); ++i) {
+    fn_.result_names.push_back(signature.results ? (*signature.results)[i].name : "");
+  }
+  return true;
+}
+
+bool FunctionBuilder::run_init(std::size_t member) {
+  Instance& instance = *info_.instance;
+  const MemberDef& def = instance.def.members[member];
+  const Slot& slot = instance.slots[member];
+  frames_.push_back({&info_, {}, std::nullopt, {}});
+  blocks_.emplace_back();
+  init_const_ = slot.index;
+  const ast::Expr& expr = *ast::as<ast::ConstMember>(*def.item).value;
+  const Value value = ev_.eval(expr, instance.environment(def.level));
+  if (value.is_error()) return false;
+  const graph::Type wanted = concrete(slot.type, std::nullopt);
+  auto id = promote(value, expr.span);
+  if (!id) return false;
+  if (type(*id).shape != wanted.shape && type(*id).shape.empty()) {
+    id = emit_one(OpKind::expand, {{*id, expr.span}}, {}, expr.span, {{}, nullptr, &wanted, nullptr});
+    if (!id) return false;
+  }
+  Ellipsis none;
+  if (const auto problem = mismatch(slot.type, type(*id), dims(), none)) {
+    fail(code::signature_mismatch, expr.span, "the const `" + def.name + "` is not what it is declared as: " + *problem)
+        .mark("this is " + shown(*id))
+        .label(slot.type.span, "declared as " + shape_with_values(axis_texts(slot.type), dims()));
+    return false;
+  }
+  fn_.body = std::move(blocks_.back().block);
+  fn_.body.results = {*id};
+  fn_.result_names = {""};
+  return true;
+}
+
+// ---- values ---------------------------------------------------------------------------------------------------------
+
+ValueId FunctionBuilder::new_value(graph::Type type) {
+  const ValueId id{static_cast<std::uint32_t>(fn_.values.size())};
+  fn_.values.push_back({std::move(type), "", ""});
+  infos_.emplace_back();
+  return id;
+}
+
+std::vector<AxisText> FunctionBuilder::axes_of(ValueId id) const {
+  std::vector<AxisText> out;
+  const ValueInfo& known = infos_[id.index];
+  const auto& shape = type(id).shape;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    out.push_back({shape[i], i < known.axes.size() ? known.axes[i] : nullptr, false});
+  }
+  return out;
+}
+
+std::string FunctionBuilder::shown(ValueId id) const {
+  const graph::Type& t = type(id);
+  const graph::DimTable& dims = in_.module().dims;
+  if (t.kind != graph::TypeKind::tensor) return graph::text(t, dims);
+  const std::string kind = t.index_bound ? "index(" + dims.text(*t.index_bound) + ")" : t.dtype == DType::f32 ? "" : std::string(name(t.dtype));
+  return kind + shape_with_values(axes_of(id), dims);
+}
+
+void FunctionBuilder::named(const Value& value, const ast::Name& name) {
+  // Names of fns and leaves are not the function's own.
+  if (frames_.size() != 1 || !entered_.empty()) return;
+  if (!value.is(ValueKind::tensor)) return;
+  std::string& shown = fn_.values[value.as_graph().id.index].name;
+  if (shown.empty()) shown = name.text;
+}
+
+void FunctionBuilder::enter_function(const Closure& function, source::Span call) {
+  entered_.push_back({function.name.empty() ? "fn" : function.name, call});
+}
+
+void FunctionBuilder::leave_function() { entered_.pop_back(); }
+
+// ---- operations -----------------------------------------------------------------------------------------------------
+
+graph::Op& FunctionBuilder::add_op(OpKind kind, source::Span span) {
+  graph::Op& op = blocks_.back().block.ops.emplace_back();
+  op.kind = kind;
+  op.source = in_.source_text(span);
+  op.where = in_.where(span);
+  return op;
+}
+
+std::optional<std::vector<ValueId>> FunctionBuilder::emit(OpKind kind, std::vector<Operand> operands, Attrs attrs,
+                                                          source::Span span, const EmitOptions& options) {
+  graph::Op op;
+  op.kind = kind;
+  op.attrs = std::move(attrs);
+  op.member = options.member;
+  std::vector<std::optional<graph::Type>> types;
+  for (const Operand& operand : operands) {
+    op.operands.push_back(operand.id);
+    types.push_back(operand.id ? std::optional(type(*operand.id)) : std::nullopt);
+  }
+  graph::ShapeResult result = graph::infer({op, types, dims(), options.state, options.wanted});
+  if (const auto* error = std::get_if<graph::ShapeError>(&result)) {
+    fail_shape(*error, kind, operands, span);
+    return std::nullopt;
+  }
+  note_uses(kind, operands);
+  for (graph::Type& t : std::get<std::vector<graph::Type>>(result)) op.results.push_back(new_value(std::move(t)));
+  note_formulas(operands, op.results, options);
+  op.source = in_.source_text(span);
+  op.where = in_.where(span);
+  std::vector<ValueId> ids = op.results;
+  if (kind == OpKind::linear && infos_[operands[1].id->index].axes.size() == 2) {
+    infos_[ids[0].index].axes.back() = infos_[operands[1].id->index].axes[0];
+  }
+  blocks_.back().block.ops.push_back(std::move(op));
+  return ids;
+}
+
+std::optional<ValueId> FunctionBuilder::emit_one(OpKind kind, std::vector<Operand> operands, Attrs attrs, source::Span span,
+                                                 const EmitOptions& options) {
+  const auto ids = emit(kind, std::move(operands), std::move(attrs), span, options);
+  if (!ids) return std::nullopt;
+  assert(ids->size() == 1);
+  return ids->front();
+}
+
+// What weights are used for decides how they are laid out.
+void FunctionBuilder::note_uses(OpKind kind, const std::vector<Operand>& operands) {
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].id) continue;
+    const ValueInfo& known = infos_[operands[i].id->index];
+    if (known.owner == nullptr) continue;
+    WeightUse& use = known.owner->weight_uses[known.weight];
+    if ((kind == OpKind::linear || kind == OpKind::matmul) && i == 1) use.product = true;
+    else if (kind == OpKind::take && i == 0) use.rows = true;
+    else use.other = true;
+  }
+}
+
+// A result's axis has the formula of the operand's axis that it is, as far as sizes tell.
+void FunctionBuilder::note_formulas(const std::vector<Operand>& operands, const std::vector<ValueId>& results,
+                                    const EmitOptions& options) {
+  if (options.texts != nullptr && results.size() == 1) {
+    ValueInfo& known = infos_[results[0].index];
+    for (const AxisText& axis : *options.texts) known.axes.push_back(axis.formula);
+    return;
+  }
+  for (const ValueId result : results) {
+    const auto shape = type(result).shape;
+    std::vector<FormulaPtr> axes(shape.size());
+    for (std::size_t back = 1; back <= shape.size(); ++back) {
+      FormulaPtr& found = axes[shape.size() - back];
+      const graph::DimId dim = shape[shape.size() - back];
+      const auto look = [&](bool same_place) {
+        for (const Operand& operand : operands) {
+          if (!operand.id || found) continue;
+          const auto& from = type(*operand.id).shape;
+          const auto& formulas = infos_[operand.id->index].axes;
+          for (std::size_t at = 1; at <= from.size() && !found; ++at) {
+            if (same_place && at != back) continue;
+            const std::size_t i = from.size() - at;
+            if (from[i] == dim && i < formulas.size()) found = formulas[i];
+          }
+        }
+      };
+      look(true);
+      if (!found) look(false);
+    }
+    infos_[result.index].axes = std::move(axes);
+  }
+}
+
+ValueId FunctionBuilder::literal(double value, source::Span span) {
+  const ValueId id = new_value(graph::tensor(DType::f32, {}));
+  graph::Op& op = add_op(OpKind::literal, span);
+  op.attrs["value"] = value;
+  op.results = {id};
+  return id;
+}
+
+std::optional<ValueId> FunctionBuilder::known(const std::string& key) const {
+  for (const BlockState& block : blocks_) {
+    const auto it = block.known.find(key);
+    if (it != block.known.end()) return it->second;
+  }
+  return std::nullopt;
+}
+
+ValueId FunctionBuilder::weight(ClassInfo& owner, std::uint32_t member, const MemberPath& path, source::Span use) {
+  const std::string key = "w:" + path.member;
+  if (const auto id = known(key)) return *id;
+  const Slot& slot = owner.instance->slots[member];
+  const ValueId id = new_value(in_.class_of(owner).weights[slot.index].type);
+  ValueInfo& known = infos_[id.index];
+  for (const AxisPattern& axis : slot.type.axes) known.axes.push_back(axis.formula);
+  known.owner = &owner;
+  known.weight = slot.index;
+  known.declared = owner.instance->def.members[member].span;
+  graph::Op& op = add_op(OpKind::weight, use);
+  op.member = path.member;
+  op.results = {id};
+  blocks_.back().known[key] = id;
+  return id;
+}
+
+ValueId FunctionBuilder::constant(ClassInfo& owner, std::uint32_t member, const MemberPath& path, source::Span use) {
+  const std::string key = "c:" + path.member;
+  if (const auto id = known(key)) return *id;
+  const Slot& slot = owner.instance->slots[member];
+  const ValueId id = new_value(in_.class_of(owner).consts[slot.index].type);
+  for (const AxisPattern& axis : slot.type.axes) infos_[id.index].axes.push_back(axis.formula);
+  infos_[id.index].declared = owner.instance->def.members[member].span;
+  graph::Op& op = add_op(OpKind::constant_ref, use);
+  op.member = path.member;
+  op.results = {id};
+  blocks_.back().known[key] = id;
+  return id;
+}
+
+std::optional<ValueId> FunctionBuilder::promote(const Value& value, source::Span span, const graph::Type* beside) {
+  switch (value.kind()) {
+    case ValueKind::error: return std::nullopt;
+    case ValueKind::tensor: return value.as_graph().id;
+    case ValueKind::boolean: return emit_one(OpKind::cast, {{literal(value.as_bool() ? 1 : 0, span), span}}, {{"dtype", std::string("bool")}}, span);
+    case ValueKind::integer:
+    case ValueKind::real: {
+      const ValueId id = literal(value.as_real(), span);
+      const bool whole = value.is(ValueKind::integer) && beside != nullptr && graph::is_integer(beside->dtype);
+      if (!whole) return id;
+      return emit_one(OpKind::cast, {{id, span}}, {{"dtype", std::string(name(beside->dtype))}}, span);
+    }
+    case ValueKind::list: {
+      std::vector<double> numbers;
+      for (const Value& item : value.items()) {
+        if (!item.is_number()) {
+          fail(code::wrong_operand, span, "a list is a tensor when all its elements are numbers: found " + kind_name(item));
+          return std::nullopt;
+        }
+        numbers.push_back(item.as_real());
+      }
+      return emit_one(OpKind::tensor_literal, {}, {{"values", std::move(numbers)}}, span);
+    }
+    case ValueKind::dim:
+      fail(code::run_time_size, span, "`" + in_.source_text(span) + "` is a size of run time: it can stand in shapes and slices, not in a computation");
+      return std::nullopt;
+    case ValueKind::absent: {
+      const AbsentMember& member = value.as_absent();
+      fail(code::absent_used, span, "`" + member.name + "` is absent here" + (member.reason.empty() ? "" : ": " + member.reason))
+          .label(member.where, "declared here")
+          .help("use it only where its condition holds");
+      return std::nullopt;
+    }
+    case ValueKind::none:
+      fail(code::none_used, span, "`" + in_.source_text(span) + "` is none here");
+      return std::nullopt;
+    case ValueKind::member:
+      fail(code::wrong_operand, span, value.as_member()->describe() + " is no tensor")
+          .help("a child is called: `" + in_.source_text(span) + "(…)`");
+      return std::nullopt;
+    default:
+      fail(code::wrong_operand, span, "a tensor or a number is wanted here, not " + kind_name(value));
+      return std::nullopt;
+  }
+}
+
+std::optional<FunctionBuilder::Operand> FunctionBuilder::operand(const Value& value, source::Span span, std::string_view) {
+  if (value.is(ValueKind::batch)) return Operand{value.as_graph().id, span};
+  const auto id = promote(value, span);
+  if (!id) return std::nullopt;
+  return Operand{*id, span};
+}
+
+// The value as one of type `wanted`, from which it may differ in the bound of an index alone; that is checked when it runs.
+std::optional<ValueId> FunctionBuilder::rebound(ValueId id, const graph::Type& wanted, source::Span span) {
+  if (type(id) == wanted) return id;
+  return emit_one(OpKind::cast, {{id, span}}, {{"dtype", std::string(name(wanted.dtype))}}, span, {{}, nullptr, &wanted, nullptr});
+}
+
+// ---- results --------------------------------------------------------------------------------------------------------
+
+std::optional<std::vector<ValueId>> FunctionBuilder::results_of(const Value& returned, const SignaturePattern& signature,
+                                                                const MemberDef& method, const Instance& instance,
+                                                                Ellipsis& ellipsis) {
+  const auto& decl = ast::as<ast::MethodMember>(*method.item);
+  const ast::ReturnStatement* statement = nullptr;
+  for (const ast::StatementPtr& s : decl.body.statements) {
+    if (s->kind == ast::StatementKind::return_) statement = &ast::as<ast::ReturnStatement>(*s);
+  }
+  std::vector<Value> values;
+  if (returned.is(ValueKind::tuple)) values = returned.items();
+  else if (!returned.is_none()) values.push_back(returned);
+  const auto place = [&](std::size_t i) {
+    if (statement == nullptr) return decl.signature.span;
+    return statement->values.size() == values.size() ? statement->values[i]->span : statement->span;
+  };
+  if (signature.results && signature.results->size() != values.size()) {
+    fail(code::signature_mismatch, statement == nullptr ? decl.signature.name.span : statement->span,
+         "`" + method.name + "` of `" + instance.def.name() + "` returns " + counted(values.size(), "result") + ", and declares " +
+             std::to_string(signature.results->size()))
+        .label(decl.signature.span, "declared here");
+    return std::nullopt;
+  }
+  std::vector<ValueId> out;
+  bool ok = true;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    auto id = promote(values[i], place(i));
+    if (!id) {
+      ok = false;
+      continue;
+    }
+    if (signature.results) {
+      const TypePattern& declared = (*signature.results)[i].type;
+      if (const auto problem = mismatch(declared, type(*id), dims(), ellipsis)) {
+        auto message = fail(code::signature_mismatch, place(i),
+                            "`" + method.name + "` of `" + instance.def.name() + "` does not return what it declares: " + *problem);
+        message.mark("this is " + shown(*id)).label(declared.span, "declared as " + shape_with_values(axis_texts(declared), dims()));
+        std::vector<AxisText> axes = axis_texts(declared);
+        const std::vector<AxisText> found = axes_of(*id);
+        axes.insert(axes.end(), found.begin(), found.end());
+        for (std::string& line : shape_origins(axes)) message.note(std::move(line));
+        ok = false;
+        continue;
+      }
+      id = rebound(*id, concrete(declared, ellipsis), place(i));
+      if (!id) ok = false;
+    }
+    if (id) out.push_back(*id);
+  }
+  if (!ok) return std::nullopt;
+  return out;
+}
+
+Value FunctionBuilder::as_value(const std::vector<ValueId>& results) const {
+  if (results.empty()) return Value::none();
+  if (results.size() == 1) return tensor(results[0]);
+  std::vector<Value> items;
+  for (const ValueId id : results) items.push_back(tensor(id));
+  return Value::tuple(std::move(items));
+}
+
+// ---- errors ---------------------------------------------------------------------------------------------------------
+
+diag::Builder FunctionBuilder::fail(const diag::Code& code, source::Span span, std::string message) {
+  auto builder = in_.sink().error(code, span, std::move(message));
+  constexpr std::size_t shown = 3;
+  for (std::size_t i = 0; i < entered_.size() && i < shown; ++i) {
+    const Entered& e = entered_[entered_.size() - 1 - i];
+    builder.label(e.call, "in this call of `" + e.name + "`");
+  }
+  for (std::size_t i = frames_.size(); i-- > 1;) {
+    builder.label(frames_[i].call, "in this call of `" + frames_[i].path.member + "`");
+  }
+  return builder;
+}
+
+void FunctionBuilder::fail_shape(const graph::ShapeError& error, OpKind kind, const std::vector<Operand>& operands, source::Span span) {
+  const graph::OpInfo& row = graph::info(kind);
+  source::Span place = span;
+  if (error.operand >= 0 && static_cast<std::size_t>(error.operand) < operands.size()) {
+    const Operand& wrong = operands[static_cast<std::size_t>(error.operand)];
+    if (wrong.id && wrong.span.valid()) place = wrong.span;
+  }
+  auto message = fail(code::shape_mismatch, place, error.message);
+  std::vector<AxisText> axes;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].id || type(*operands[i].id).kind != graph::TypeKind::tensor) continue;
+    const ValueId id = *operands[i].id;
+    const std::size_t named = std::min(i, row.operands.empty() ? 0 : row.operands.size() - 1);
+    if (row.operands.empty() || (type(id).shape.empty() && operands.size() > 1)) continue;
+    message.note(std::string(row.operands[named].name) + (row.variadic && i >= row.operands.size() - 1 ? "[" + std::to_string(i - named) + "]" : "") +
+                 " is " + shown(id));
+    const auto more = axes_of(id);
+    axes.insert(axes.end(), more.begin(), more.end());
+    const ValueInfo& known = infos_[id.index];
+    if (known.declared.valid()) message.label(known.declared, known.owner != nullptr ? "the weight is declared here" : "declared here");
+  }
+  for (std::string& line : shape_origins(axes)) message.note(std::move(line));
+}
+
+Value FunctionBuilder::not_carried_out(source::Span span, const std::string& what) {
+  fail(code::not_carried_out, span, what + " not carried out yet");
+  return Value::error();
+}
+
+}  // namespace modelc::sema

@@ -1,0 +1,247 @@
+// Calls of a loaded model: arguments are checked, the step is set up, the state moves on.
+#include "runtime/device/model.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "runtime/base/strings.h"
+#include "runtime/device/call_checks.h"
+#include "runtime/device/model_impl.h"
+#include "runtime/kv_cache/kv_cache.h"
+
+namespace modelc {
+namespace {
+
+// `count` elements of the same value, as bytes.
+std::vector<std::byte> filled(DType dtype, std::int64_t count, double value) {
+  std::vector<std::byte> out;
+  const auto put = [&](auto element) {
+    const auto one = std::as_bytes(std::span(&element, 1));
+    for (std::int64_t i = 0; i < count; ++i) out.insert(out.end(), one.begin(), one.end());
+  };
+  if (dtype == DType::f32) put(static_cast<float>(value));
+  else if (dtype == DType::i32) put(static_cast<std::int32_t>(value));
+  else put(static_cast<std::uint8_t>(value != 0));
+  return out;
+}
+
+}  // namespace
+
+Model::Model() = default;
+Model::~Model() = default;
+
+HostView HostView::of(std::span<const float> values, Shape shape) { return {DType::f32, shape, std::as_bytes(values), true}; }
+HostView HostView::of(std::span<const std::int32_t> values, Shape shape) {
+  return {DType::i32, shape, std::as_bytes(values), true};
+}
+
+Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) const {
+  assert(impl_ && "a model is used before it is loaded");
+  if (options.sequences < 1)
+    return Error{"state", "a state of " + std::to_string(options.sequences) + " sequences", {}, "it needs at least 1"};
+  std::int64_t capacity = options.capacity;
+  if (capacity < 0) return Error{"state", "a capacity of " + grouped(capacity) + " positions", {}, "0 takes the model's context"};
+  if (context() > 0 && capacity > context())
+    return Error{"context", "a capacity of " + grouped(capacity) + " positions passes the model's context of " +
+                 grouped(context()), {}, "positions beyond it mean nothing to the model"};
+  if (capacity == 0) capacity = context();
+  if (capacity == 0)
+    return Error{"state", std::string(name()) + " declares no context, so that the state's capacity must be given", {},
+                 "set StateOptions::capacity"};
+  std::unique_ptr<State> state(new State);
+  state->device_ = device_;
+  state->model_ = this;
+  state->capacity_ = capacity;
+  state->lengths_.assign(static_cast<std::size_t>(options.sequences), 0);
+  for (const ModuleTree::NamedState& s : impl_->states) {
+    KvCache cache;
+    cache.heads = s.slot->heads;
+    cache.dim = s.slot->dim;
+    cache.value_dim = s.slot->value_dim;
+    cache.window = s.slot->window;
+    cache.capacity = capacity;
+    if (Status status = device_->reserve(cache, options.sequences); !status) {
+      status.error().notes.push_back("for " + s.name + ": " + grouped(capacity) + " positions, " +
+                                     counted(static_cast<std::uint64_t>(options.sequences), "sequence"));
+      status.error().help = "ask for a smaller StateOptions::capacity or fewer sequences";
+      return std::move(status.error());
+    }
+    state->caches_.push_back(std::move(cache));
+  }
+  return state;
+}
+
+Result<std::vector<HostView>> Model::enter(int index, State* state, const Batch& at, std::span<const HostView> inputs) {
+  assert(impl_ && "a model is used before it is loaded");
+  assert(index >= 0 && static_cast<std::size_t>(index) < impl_->entries.size());
+  const std::lock_guard guard(impl_->lock);
+  const Entry& entry = impl_->entries[static_cast<std::size_t>(index)];
+  const std::string where = std::string(name()) + "." + entry.desc->name;
+
+  if (state != nullptr && state->model_ != this)
+    return call_error(where, "state", "the state is another model's", "make it with new_state of this one");
+  if (state == nullptr && !impl_->states.empty())
+    return call_error(where, "state", "the model keeps a state, and none was given", "make one with new_state");
+  const bool batched = entry.desc->takes_batch;
+  if (batched)
+    if (Status s = check_batch(at, where, state, context()); !s) return std::move(s.error());
+  PortChecker ports(where, batched ? &at : nullptr);
+  assert(inputs.size() == entry.inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (Status s = ports.check(entry.inputs[i], inputs[i]); !s) return std::move(s.error());
+
+  const StepSizes sizes = ports.sizes();
+  const std::int64_t needed = std::max<std::int64_t>(arena_bytes(sizes.tokens, sizes.outputs, sizes.batch), 64);
+  if (impl_->arena == nullptr || impl_->arena->size < needed) {
+    if (impl_->arena != nullptr) device_->free(impl_->arena);
+    impl_->arena = nullptr;
+    auto arena = device_->allocate(needed);
+    if (!arena) {
+      arena.error().help = "a call of fewer tokens needs less: split the prompt";
+      return std::move(arena.error());
+    }
+    impl_->arena = *arena;
+  }
+  impl_->inputs.clear();
+  impl_->outputs.clear();
+  std::size_t slot = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Port& port = entry.inputs[i];
+    auto t = impl_->ports.get(slot++, port.desc->dtype, ports.shape_of(port));
+    if (!t) return std::move(t.error());
+    if (inputs[i].given) device_->write(inputs[i].data, *t);
+    else device_->write(filled(t->dtype, t->count(), *port.desc->default_value), *t);
+    impl_->inputs.push_back(*t);
+  }
+  for (const Port& port : entry.outputs) {
+    auto t = impl_->ports.get(slot++, port.desc->dtype, ports.shape_of(port));
+    if (!t) return std::move(t.error());
+    impl_->outputs.push_back(*t);
+  }
+
+  Status done;
+  try {
+    std::vector<LayerHook> hooks;
+    for (const auto& h : impl_->hooks) hooks.push_back(h.second);
+    Step step(impl_->memory, {impl_->arena, 0, DType::u8, {impl_->arena->size}}, sizes, batched ? &at : nullptr, state, &hooks);
+    run(index, step, impl_->inputs, impl_->outputs);
+    done = device_->finish();
+  } catch (StepFailure& f) {
+    done = std::move(f.error);
+  } catch (const std::bad_alloc&) {
+    done = Error{"out-of-memory", where + ": no memory is left for a call of " +
+                 counted(static_cast<std::uint64_t>(sizes.tokens), "token"), {}, "split the prompt into smaller calls"};
+  } catch (...) {                                          // a hook's own
+    if (state != nullptr && batched) state->settle(at, false);
+    throw;
+  }
+  if (state != nullptr && batched) state->settle(at, done.ok());
+  if (!done) return std::move(done.error());
+
+  std::vector<HostView> results;
+  impl_->read_back.resize(impl_->outputs.size());
+  for (std::size_t i = 0; i < impl_->outputs.size(); ++i) {
+    const Tensor& t = impl_->outputs[i];
+    const auto size = static_cast<std::size_t>(t.size());
+    if (const std::byte* here = t.host<std::byte>()) {
+      results.push_back({t.dtype, t.shape, {here, size}, true});
+    } else {
+      impl_->read_back[i].resize(size);
+      device_->read(t, impl_->read_back[i]);
+      results.push_back({t.dtype, t.shape, impl_->read_back[i], true});
+    }
+  }
+  return results;
+}
+
+Result<std::map<std::string, HostTensor>> Model::call(const std::string& entry, State* state, const Batch& at,
+                                                      const std::map<std::string, HostTensor>& inputs) {
+  assert(impl_ && "a model is used before it is loaded");
+  std::vector<std::string> known;
+  int index = -1;
+  for (std::size_t i = 0; i < impl_->entries.size(); ++i) {
+    known.emplace_back(impl_->entries[i].desc->name);
+    if (entry == known.back()) index = static_cast<int>(i);
+  }
+  const auto suggestion = [](const std::string& word, const std::vector<std::string>& names) {
+    const auto near = nearest(word, names);
+    return near ? "did you mean " + *near + "?" : "there are " + listed(names);
+  };
+  if (index < 0)
+    return Error{"argument-name", std::string(name()) + " has no entry " + quote(entry), {}, suggestion(entry, known)};
+  const Entry& e = impl_->entries[static_cast<std::size_t>(index)];
+  const std::string where = std::string(name()) + "." + entry;
+
+  std::vector<std::string> names;
+  for (const Port& p : e.inputs) names.emplace_back(p.desc->name);
+  for (const auto& given : inputs)
+    if (std::find(names.begin(), names.end(), given.first) == names.end())
+      return call_error(where, "argument-name", "no input is called " + quote(given.first), suggestion(given.first, names));
+  std::vector<HostView> views;
+  for (const Port& p : e.inputs) {
+    const auto given = inputs.find(p.desc->name);
+    if (given != inputs.end()) {
+      views.push_back(HostView::of(given->second));
+      continue;
+    }
+    HostView left_out;
+    left_out.given = false;
+    views.push_back(left_out);
+    if (p.desc->default_value) continue;
+    return call_error(where, "argument-name", "the input " + std::string(p.desc->name) + " is missing",
+                      "it is " + std::string(modelc::name(p.desc->dtype)) + p.desc->shape);
+  }
+
+  const std::lock_guard guard(impl_->lock);
+  auto results = enter(index, state, at, views);
+  if (!results) return std::move(results.error());
+  std::map<std::string, HostTensor> out;
+  for (std::size_t i = 0; i < results->size(); ++i) {
+    const HostView& v = (*results)[i];
+    out.emplace(e.outputs[i].desc->name, HostTensor{v.dtype, v.shape, {v.data.begin(), v.data.end()}});
+  }
+  return out;
+}
+
+std::optional<std::int64_t> Model::vocabulary() const {
+  assert(impl_ && "a model is used before it is loaded");
+  if (impl_->entries.empty()) return std::nullopt;
+  const Entry& e = impl_->entries[0];
+  if (!e.desc->takes_batch || e.inputs.size() != 1 || e.outputs.size() != 1) return std::nullopt;
+  const Port &in = e.inputs[0], &out = e.outputs[0];
+  using Kind = PortAxis::Kind;
+  if (in.desc->dtype != DType::i32 || in.desc->index_bound <= 0 || in.axes.size() != 1 || in.axes[0].kind != Kind::tokens ||
+      out.desc->dtype != DType::f32 || out.axes.size() != 2 || out.axes[0].kind != Kind::outputs ||
+      out.axes[1].kind != Kind::number)
+    return std::nullopt;
+  return out.axes[1].number;
+}
+
+Result<std::span<const float>> Model::logits(State& state, const Batch& at, std::span<const std::int32_t> input_ids) {
+  if (!vocabulary())
+    return Error{"entry", std::string(name()) + " does not take tokens alone and give logits [outputs, vocabulary]", {},
+                 "call its entries by name"};
+  const HostView in = HostView::of(input_ids, {static_cast<std::int64_t>(input_ids.size())});
+  auto results = enter(0, &state, at, {&in, 1});
+  if (!results) return std::move(results.error());
+  return (*results)[0].f32();
+}
+
+int Model::add_layer_hook(LayerHook hook) {
+  assert(impl_ && "a model is used before it is loaded");
+  const std::lock_guard guard(impl_->lock);
+  impl_->hooks.emplace_back(++impl_->hook_number, std::move(hook));
+  return impl_->hook_number;
+}
+void Model::remove_layer_hook(int number) {
+  assert(impl_ && "a model is used before it is loaded");
+  const std::lock_guard guard(impl_->lock);
+  std::erase_if(impl_->hooks, [&](const auto& h) { return h.first == number; });
+}
+void Model::clear_hooks() {
+  assert(impl_ && "a model is used before it is loaded");
+  const std::lock_guard guard(impl_->lock);
+  impl_->hooks.clear();
+}
+
+}  // namespace modelc

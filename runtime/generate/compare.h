@@ -1,0 +1,56 @@
+// Compares what a model computes with what a reference computed: expected.safetensors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/device/model.h"
+
+namespace modelc {
+
+// Differences of one tensor over the rows that count.
+struct Difference {
+  std::string name;
+  bool output = false;                                     // of the model; else a stage
+  std::int64_t values = 0;
+  double max_abs = 0, mean_abs = 0;                        // NaN on either side but not both: infinity
+  double cosine = 1;
+  std::optional<double> max_kl, mean_kl, top1;             // of logits: KL(reference || ours) in nats a row, share of equal best
+  std::int64_t worst = 0;                                  // index of the largest difference
+  double expected = 0, found = 0;                          // there
+  bool within = true;
+};
+
+Difference compare(const std::string& name, std::span<const float> expected, std::span<const float> found);
+// Adds KL and top-1 agreement, for rows of `classes` logits.
+void compare_logits(Difference& d, std::span<const float> expected, std::span<const float> found, std::int64_t classes);
+
+struct VerifyOptions {
+  double within = 1e-4;                                    // absolute, of every output and stage
+  std::optional<double> within_kl;                         // of the logits' rows; replaces `within` for outputs
+  std::int64_t chunk = 0;                                  // tokens of a sequence in one call; 0: all at once
+};
+struct VerifyReport {
+  std::vector<Difference> differences;                     // outputs, then stages in order of execution
+  std::optional<std::string> first_stage;                  // the first stage that is not within its bound
+  std::int64_t sequences = 0, rows = 0;                    // compared: padding does not count
+  bool passed = false;
+};
+
+// The inputs in `expected_path` through entry forward: outputs from a pass without hooks, stages from a second one. Errors:
+// no inputs, nothing to compare, a stage that the model does not have (with the nearest), shapes that do not fit.
+Result<VerifyReport> verify(Model& model, const std::string& expected_path, const VerifyOptions& options);
+
+std::string report_text(const VerifyReport& report, const VerifyOptions& options);
+Json report_json(const VerifyReport& report);
+
+// Runs joined by `+`: "prefill(12)+decode(12)", "batch(5, 9, 1)", "alone(5, 9, 1)". Gives the logits of every position, sequence
+// after sequence, for tokens drawn from the seed. Errors: a run that is not one of these, more positions than the context.
+Result<std::vector<float>> run_logits(Model& model, const std::string& runs, std::uint64_t seed);
+// The largest difference between these runs' logits and those of the first.
+Result<double> compare_runs(Model& model, const std::vector<std::string>& runs, std::uint64_t seed);
+
+}  // namespace modelc

@@ -1,0 +1,61 @@
+#include "runtime/main/main.h"
+
+#include <cstdio>
+#include <exception>
+
+#include "runtime/checkpoint/open.h"
+#include "runtime/main/options.h"
+
+namespace modelc {
+
+namespace main_program {
+
+int fail(const Error& error) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "error: %s\n", error.text().c_str());
+  return 1;
+}
+
+std::optional<Loaded> load(const Options& o, const ModelFactory& factory) {
+  auto index = open_checkpoint(o.checkpoint);
+  if (!index) {
+    fail(index.error());
+    return std::nullopt;
+  }
+  Loaded loaded;
+  loaded.checkpoint = std::make_shared<const CheckpointIndex>(std::move(*index));
+  auto model = factory.load(*loaded.checkpoint, o.load);
+  if (!model) {
+    fail(model.error());
+    return std::nullopt;
+  }
+  loaded.model = std::move(*model);
+  for (const std::string& note : loaded.model->load_report().notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  return loaded;
+}
+
+}  // namespace main_program
+
+int stock_main(int argc, const char* const* argv, const ModelFactory& factory) {
+  using namespace main_program;
+  try {
+    Options options;
+    if (const auto status = parse(argc, argv, factory, options)) return *status;
+    switch (options.command) {
+      case Command::generate: return run_generate(options, factory);
+      case Command::verify: return run_verify(options, factory);
+      case Command::same: return run_same(options, factory);
+      case Command::bench: return run_bench(options, factory);
+      case Command::info: return run_info(options, factory);
+    }
+  } catch (const std::bad_alloc&) {
+    std::fputs("error: out of memory\n", stderr);
+    return 1;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "internal error: %s\n", e.what());
+    return 3;
+  }
+  return 3;
+}
+
+}  // namespace modelc

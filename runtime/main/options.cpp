@@ -1,0 +1,135 @@
+#include "runtime/main/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "runtime/base/strings.h"
+
+namespace modelc::main_program {
+
+namespace {
+
+bool parse_tokens(const std::string& text, std::vector<std::int32_t>& to) {
+  for (std::string_view part : split(text, ',')) {
+    const auto v = parse_int(trim(part));
+    if (!v || *v < 0 || *v > INT32_MAX) return false;
+    to.push_back(static_cast<std::int32_t>(*v));
+  }
+  return !to.empty();
+}
+
+void add_shared(CLI::App& app, Options& o) {
+  app.add_option("--checkpoint", o.checkpoint, "folder with config.json and *.safetensors, or .safetensors files")->required()->allow_extra_args(false);
+  app.add_option("--threads", o.load.cpu.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
+  app.add_option("--isa", o.load.cpu.isa, "portable, avx2 or avx512; the best there is unless given");
+  app.add_flag("--no-mmap", o.load.no_mmap, "read the weights into memory instead of mapping them");
+  app.add_flag_callback("--no-strict", [&o] { o.load.strict = false; }, "allow tensors that the model does not have");
+  app.add_flag("--auto-cast", o.load.auto_cast, "f32 and bf16 for each other where a weight declares its type");
+  app.add_flag("--json", o.json, "results for a program");
+}
+
+}  // namespace
+
+std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& factory, Options& o) {
+  CLI::App app(std::string(factory.name) + " (from " + factory.file + ", modelc " + factory.version +
+               "): generates text; or verify, bench, info");
+  app.option_defaults()->always_capture_default(false);
+  std::string prompt, tokens, chat;
+  std::vector<std::string> trace;
+  const auto add_generate = [&](CLI::App& a) {
+    a.add_option("--prompt", prompt, "text to go on from, as it stands");
+    a.add_option("--chat", chat, "a message, through the checkpoint's chat template");
+    a.add_option("--tokens", tokens, "token ids to go on from: 1,2,3");
+    a.add_option("-n", o.count, "new tokens at most (128)")->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+    a.add_option("--temperature", o.sampler.temperature, "0 takes the best token each time (0)");
+    a.add_option("--top-k", o.sampler.top_k, "draw from the k best (0: all)");
+    a.add_option("--top-p", o.sampler.top_p, "draw from the best that together have probability p (1: all)");
+    a.add_option("--min-p", o.sampler.min_p, "draw from those with p times the best one's probability (0: all)");
+    a.add_option("--repetition-penalty", o.sampler.repetition_penalty, "above 1: tokens seen before become less likely (1)");
+    a.add_option("--seed", o.sampler.seed, "of the random numbers (0)");
+    a.add_flag("--ignore-eos", o.ignore_eos, "go on after the token that ends a text");
+    a.add_flag("--show-tokens", o.show_tokens, "print token ids instead of text");
+    a.add_option("--trace", trace, "print values whose names match: 'model.layers.*.self_attn', '**'");
+    a.add_option("--export", o.export_path, "with --trace: write the values to this .safetensors");
+  };
+
+  CLI::App* generate = app.add_subcommand("generate", "generate text (what is done when no command is named)");
+  add_generate(*generate);
+  add_shared(*generate, o);
+  CLI::App* verify = app.add_subcommand("verify", "compare with a reference's tensors");
+  add_shared(*verify, o);
+  double within_kl = -1;
+  verify->add_option("--expected", o.expected, ".safetensors with inputs, outputs and stages")->required();
+  verify->add_option("--within", o.verify.within, "largest absolute difference (1e-4)");
+  verify->add_option("--within-kl", within_kl, "largest KL divergence of a row of logits, instead of --within for outputs");
+  verify->add_option("--chunk", o.verify.chunk, "tokens of a sequence in one call (0: all at once)");
+  CLI::App* same = app.add_subcommand("same", "compare runs that must agree: 'prefill(24)' 'prefill(12)+decode(12)'");
+  add_shared(*same, o);
+  same->add_option("runs", o.runs, "two runs or more")->required();
+  same->add_option("--within", o.within, "largest absolute difference of the logits (1e-5)");
+  same->add_option("--seed", o.seed, "of the tokens (1)");
+  CLI::App* bench = app.add_subcommand("bench", "measure prefill and decode");
+  add_shared(*bench, o);
+  bench->add_option("-p", o.bench_prompt, "tokens of the prompt (512)")->check(CLI::Range(1, 1 << 24));
+  bench->add_option("-n", o.bench_tokens, "tokens generated (64)")->check(CLI::Range(1, 1 << 24));
+  bench->add_option("-c", o.bench_context, "positions reserved (prompt and tokens)")->check(CLI::Range(0, 1 << 24));
+  bench->add_option("-r", o.bench_repeat, "repetitions (5)")->check(CLI::Range(1, 1000));
+  CLI::App* info = app.add_subcommand("info", "what the checkpoint holds and the model is made of");
+  add_shared(*info, o);
+  app.require_subcommand(0, 1);
+
+  // Without a command the options are generate's.
+  std::vector<std::string> args(argv + 1, argv + argc);
+  const bool named = !args.empty() && (args[0] == "generate" || args[0] == "verify" || args[0] == "same" || args[0] == "bench" ||
+                                       args[0] == "info" || args[0] == "-h" || args[0] == "--help");
+  if (!named) args.insert(args.begin(), "generate");
+  std::vector<std::string> reversed(args.rbegin(), args.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    CLI::App* asked = &app;
+    for (CLI::App* s : app.get_subcommands()) asked = s;
+    std::fputs(asked->help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    std::fprintf(stderr, "error: %s\n  help: %s --help lists the options\n", e.what(), argc > 0 ? argv[0] : factory.name);
+    return 2;
+  }
+
+  o.command = verify->parsed() ? Command::verify : same->parsed() ? Command::same : bench->parsed() ? Command::bench
+              : info->parsed() ? Command::info : Command::generate;
+  if (within_kl >= 0) o.verify.within_kl = within_kl;
+  if (o.command == Command::generate) {
+    if (generate->count("--chat") > 0) {
+      std::fputs("error: --chat is not carried out yet: chat templates come in a later version\n"
+                 "  help: --prompt takes the text as it stands\n", stderr);
+      return 2;
+    }
+    if (generate->count("--prompt") > 0) o.prompt = prompt;
+    if (generate->count("--tokens") > 0 && !parse_tokens(tokens, o.tokens.emplace())) {
+      std::fprintf(stderr, "error: --tokens %s: expected token ids, as in 1,2,3\n", printable(tokens).c_str());
+      return 2;
+    }
+    if (o.prompt && o.tokens) {
+      std::fputs("error: --prompt and --tokens exclude each other\n", stderr);
+      return 2;
+    }
+    if (!o.prompt && !o.tokens) {
+      std::fputs("error: nothing to go on from\n  help: --prompt TEXT or --tokens 1,2,3\n", stderr);
+      return 2;
+    }
+    if (auto s = validate(o.sampler); !s) {
+      fail(s.error());
+      return 2;
+    }
+    o.trace = trace;
+    o.trace_all = generate->count("--trace") > 0;
+    if (!o.export_path.empty() && !o.trace_all) {
+      std::fputs("error: --export needs --trace, which says what to write\n", stderr);
+      return 2;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace modelc::main_program

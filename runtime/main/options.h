@@ -1,0 +1,66 @@
+// The command line of a generated binary.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/device/model.h"
+#include "runtime/generate/compare.h"
+#include "runtime/sampler/sampler.h"
+
+namespace modelc::main_program {
+
+enum class Command : std::uint8_t { generate, verify, same, bench, info };
+
+struct Options {
+  Command command = Command::generate;
+  std::vector<std::string> checkpoint;                     // one folder or file, or several files
+  LoadOptions load;
+  bool json = false;
+
+  // generate
+  std::optional<std::string> prompt;
+  std::optional<std::vector<std::int32_t>> tokens;
+  std::int64_t count = 128;
+  SamplerOptions sampler;
+  bool ignore_eos = false;
+  bool show_tokens = false;                                // ids instead of text
+  std::vector<std::string> trace;                          // patterns of values to print
+  bool trace_all = false;
+  std::string export_path;
+
+  // verify
+  std::string expected;
+  VerifyOptions verify;
+
+  // same
+  std::vector<std::string> runs;
+  double within = 1e-5;
+  std::uint64_t seed = 1;
+
+  // bench
+  std::int64_t bench_prompt = 512, bench_tokens = 64, bench_context = 0, bench_repeat = 5;
+};
+
+// 0 and options; or the status with which to leave (help was printed, or the mistake was said).
+std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& factory, Options& options);
+
+int run_generate(const Options& options, const ModelFactory& factory);
+int run_verify(const Options& options, const ModelFactory& factory);
+int run_same(const Options& options, const ModelFactory& factory);
+int run_bench(const Options& options, const ModelFactory& factory);
+int run_info(const Options& options, const ModelFactory& factory);
+
+// A model from options.checkpoint, with notes about the load on stderr; null when it failed, which has been said.
+struct Loaded {
+  std::shared_ptr<const CheckpointIndex> checkpoint;
+  std::unique_ptr<Model> model;
+};
+std::optional<Loaded> load(const Options& options, const ModelFactory& factory);
+
+// "error: …" with notes and help, on stderr; gives 1.
+int fail(const Error& error);
+
+}  // namespace modelc::main_program
