@@ -220,7 +220,7 @@ std::string Printer::bare(const ast::Expr& e) {
       const auto& b = ast::as<ast::BinaryExpr>(e);
       const int own = level(b.op);
       const bool right = b.op == ast::BinaryOp::pow;  // a ^ b ^ c is a ^ (b ^ c)
-      const bool breaks = own <= sum;
+      const bool breaks = own <= and_ || own == sum;
       return operand(*b.left, right ? own + 1 : own) + (breaks ? soft : ' ') + ast::spelling(b.op) + " " +
              operand(*b.right, right ? own : own + 1, true);
     }

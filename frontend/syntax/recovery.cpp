@@ -1,5 +1,7 @@
 #include "frontend/syntax/recovery.h"
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 
 namespace modelc::syntax {
@@ -25,6 +27,18 @@ bool begins_declaration(const Tokens& tokens, std::size_t i) {
       return next == P::ID;
     case P::TEST: return next == P::STRING;
     case P::FN: return true;
+    default: return false;
+  }
+}
+
+// Whether the token cannot stand at the start of a line that goes on with the one before.
+bool begins_member(const Tokens& tokens, std::size_t i) {
+  switch (tokens.all()[i]->getType()) {
+    case P::PARAM: case P::CONST: case P::STATE: case P::CHECKPOINT: case P::FORWARD: case P::OVERRIDE: case P::LET:
+    case P::REQUIRE: case P::REFUSE:
+      return true;
+    case P::LIST: case P::MAP: case P::INDEX:  // no names, but taken for some
+      return tokens.all()[tokens.next(i)]->getType() == P::COLON;
     default: return false;
   }
 }
@@ -67,28 +81,49 @@ std::optional<Start> next_start(const SyntaxError& error, const Tokens& tokens) 
       if (all[after]->getType() == Token::EOF) return std::nullopt;
       return Start{after, Rest::file, true};
     }
-    if (tokens.first_on_line(i) && in_braces(tokens, i)) return Start{i, *body, all[i]->getType() == P::PARAM};
+    if (tokens.first_on_line(i) && in_braces(tokens, i)) return Start{i, *body, begins_member(tokens, i)};
   }
   return std::nullopt;
 }
 
-std::optional<SyntaxError> read_from(const Start& start, Tokens& tokens) {
+// The first error that `rule` meets from the token `index` on.
+template <class Rule>
+std::optional<SyntaxError> read_from(std::size_t index, Tokens& tokens, Rule rule) {
   P parser(&tokens.stream());
   parser.removeErrorListeners();
   parser.setBuildParseTree(false);
   auto strategy = std::make_shared<FirstError>();
   parser.setErrorHandler(strategy);
-  tokens.stream().seek(start.index);
+  tokens.stream().seek(index);
   try {
+    rule(parser);
+  } catch (const antlr4::ParseCancellationException&) {
+    // The strategy has the error.
+  }
+  return strategy->error();
+}
+
+std::optional<SyntaxError> read_rest(const Start& start, Tokens& tokens) {
+  return read_from(start.index, tokens, [&](P& parser) {
     switch (start.rest) {
       case Rest::file: parser.fileRest(); break;
       case Rest::module: parser.moduleRest(); break;
       case Rest::config: parser.configRest(); break;
     }
-  } catch (const antlr4::ParseCancellationException&) {
-    // The strategy has the error.
-  }
-  return strategy->error();
+  });
+}
+
+// A `[` after an operand opens a slice, or in a checkpoint block the next rule. Where it can only be a slice, one that is
+// wrong inside makes the parser give up at the `[`; what is wrong inside is the message wanted.
+SyntaxError refined(const SyntaxError& error, Tokens& tokens) {
+  const bool in_rules = std::find(error.rules.begin(), error.rules.end(), P::RuleRule_) != error.rules.end();
+  if (in_rules || tokens.all()[error.found]->getType() != P::LBRACK) return error;
+  const std::size_t last = tokens.all()[tokens.previous(error.found)]->getType();
+  if (last != P::ID && last != P::RPAREN && last != P::RBRACK) return error;
+  std::optional<SyntaxError> inner = read_from(error.found, tokens, [](P& parser) { parser.suffix(); });
+  if (!inner || inner->found <= error.found) return error;
+  inner->rules.insert(inner->rules.end(), error.rules.begin(), error.rules.end());
+  return *inner;
 }
 
 }  // namespace
@@ -96,20 +131,20 @@ std::optional<SyntaxError> read_from(const Start& start, Tokens& tokens) {
 void report_all(const SyntaxError& first, Tokens& tokens, diag::Sink& sink) {
   constexpr std::size_t most_messages = 20;
   constexpr std::size_t most_readings = 100;  // each may run to the end of the file
-  report(first, tokens, sink);
-  SyntaxError error = first;
+  SyntaxError error = refined(first, tokens);
+  report(error, tokens, sink);
   std::size_t messages = 1;
   for (std::size_t readings = 0; readings < most_readings && messages < most_messages; ++readings) {
     const std::optional<Start> start = next_start(error, tokens);
     if (!start) return;
-    const std::optional<SyntaxError> found = read_from(*start, tokens);
+    const std::optional<SyntaxError> found = read_rest(*start, tokens);
     if (!found) return;
     // Where reading began in the midst of something, its first words do not fit; that is no mistake of the text's. A
     // name that begins a line is different: it may be a misspelt word.
     const Token& first_word = *tokens.all()[start->index];
     const bool in_midst = !start->certain && (found->found == start->index ||
                                               (found->found == tokens.next(start->index) && first_word.getType() != P::ID));
-    error = *found;
+    error = refined(*found, tokens);
     if (in_midst) continue;
     report(error, tokens, sink);
     ++messages;

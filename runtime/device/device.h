@@ -86,7 +86,7 @@ class Device {
 
 struct CpuOptions {
   int threads = 0;                                         // 0: one per core the process may use
-  std::string isa;                                         // "": the best; or "portable", "avx2", "avx512": refused if not there
+  std::string isa = {};                                    // "": the best; or "portable", "avx2", "avx512": refused if not there
 };
 Result<std::unique_ptr<Device>> open_cpu(const CpuOptions& options);      // runtime/cpu
 

@@ -25,8 +25,8 @@ struct LoadOptions {
   bool strict = true;                                      // false: extra tensors are allowed; a missing one never is
   bool auto_cast = false;                                  // f32 ↔ bf16 where a weight declares its dtype
   bool no_mmap = false;
-  CpuOptions cpu;
-  std::shared_ptr<Device> device;                          // none: a CPU device made from `cpu`
+  CpuOptions cpu = {};
+  std::shared_ptr<Device> device = {};                     // none: a CPU device made from `cpu`
 };
 // What a load did: one line each ("lm_head.weight = alias of model.embed_tokens.weight"), and figures.
 struct LoadReport {
@@ -60,7 +60,7 @@ struct PortDesc {
 };
 struct EntryDesc {
   const char* name;                                        // "forward"
-  std::vector<PortDesc> inputs, outputs;
+  std::vector<PortDesc> inputs = {}, outputs = {};
   bool takes_batch = true;
 };
 
@@ -174,7 +174,7 @@ constexpr ModelFactory factory_of(const char* name, const char* file, const char
 // A print hook as users know it: lines "name [shape] min max mean: first values" to `out`, for names that match one of
 // the patterns (components, * and **; none = all); with export_path the values are also written as .safetensors there
 // (name(2) on re-entry) when the returned object's `finish` is called.
-struct PrintHookOptions { std::vector<std::string> filter; std::string export_path; std::FILE* out = nullptr; };
+struct PrintHookOptions { std::vector<std::string> filter = {}; std::string export_path = {}; std::FILE* out = nullptr; };
 struct PrintHook { LayerHook hook; std::function<Status()> finish; };
 PrintHook make_print_hook(const PrintHookOptions& options);
 

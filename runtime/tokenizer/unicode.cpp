@@ -83,6 +83,7 @@ bool is_word(char32_t c) {
 
 bool is_numeric(char32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
+  if ((c >= 0x11DE0 && c <= 0x11DE9) || (c >= 0x16FF4 && c <= 0x16FF6)) return true;  // of Unicode 17
   return category(c)[0] == 'N';
 }
 

@@ -405,6 +405,7 @@ struct Evaluator::Impl {
 Evaluator::Evaluator(const Module& module, WeightSource source) : impl_(std::make_unique<Impl>(module, std::move(source))) {}
 Evaluator::~Evaluator() = default;
 Evaluator::Evaluator(Evaluator&&) noexcept = default;
+Evaluator& Evaluator::operator=(Evaluator&&) noexcept = default;
 
 void Evaluator::set_trace(Trace trace) { impl_->trace = std::move(trace); }
 

@@ -45,6 +45,7 @@ class Evaluator {
   Evaluator(const Module& module, WeightSource source);
   ~Evaluator();
   Evaluator(Evaluator&&) noexcept;
+  Evaluator& operator=(Evaluator&&) noexcept;
 
   void set_trace(Trace trace);
 

@@ -56,6 +56,20 @@ TEST_CASE("every model file parses, and printing keeps what it says") {
   }
 }
 
+TEST_CASE("the examples in grammar/README.md parse") {
+  const std::string text = read_file(std::filesystem::path(MODELC_SOURCE_DIR) / "grammar/README.md");
+  const std::string fence = "```model\n";
+  int blocks = 0;
+  for (std::size_t at = text.find(fence); at != std::string::npos; at = text.find(fence, at + 1)) {
+    const std::size_t begin = at + fence.size();
+    std::string block = text.substr(begin, text.find("```", begin) - begin);
+    if (block.rfind("language", 0) != 0) block = "language 1\n" + block;
+    check_round_trip(block);
+    ++blocks;
+  }
+  CHECK(blocks >= 8);
+}
+
 TEST_CASE("the canonical layout") {
   for (const Golden& one : golden_cases("print")) {
     std::string errors;
