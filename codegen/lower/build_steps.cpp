@@ -74,14 +74,18 @@ class Builder {
     const DraftValue& x = d_.values[r];
     switch (x.source) {
       case S::node: case S::input: return plan::BufferRef{*p_.buffer_of[r], d_.values[v].type.shape};
-      case S::weight: return plan::WeightRef{x.member};
-      case S::constant: return plan::ConstRef{x.member};
-      case S::batch_field: return plan::BatchField{x.member};
+      case S::weight: return plan::WeightRef{x.member, view(v, r)};
+      case S::constant: return plan::ConstRef{x.member, view(v, r)};
+      case S::batch_field: return plan::BatchField{x.member, view(v, r)};
       case S::step_value: return plan::StepValueRef{x.index, d_.values[v].type.shape};
       default: break;
     }
     assert(false && "settle() put numbers into buffers");
     return plan::Absent{};
+  }
+  std::optional<std::vector<graph::DimId>> view(ValueIndex v, ValueIndex root) const {
+    if (d_.values[v].type.shape == d_.values[root].type.shape) return std::nullopt;
+    return d_.values[v].type.shape;
   }
   plan::Operand operand(std::optional<ValueIndex> v) const { return v ? operand(*v) : plan::Operand(plan::Absent{}); }
   plan::Operand in(const Node& n, std::size_t i) const {

@@ -81,8 +81,8 @@ class Hoister {
     value.shape = d_.values[wanted].type.shape;
     for (ValueIndex v : needed) {
       const DraftValue& x = d_.values[v];
-      if (x.source == S::constant) value.keys.push_back(plan::ConstRef{x.member});
-      if (x.source == S::weight) value.keys.push_back(plan::WeightRef{x.member});
+      if (x.source == S::constant) value.keys.push_back(plan::ConstRef{x.member, {}});
+      if (x.source == S::weight) value.keys.push_back(plan::WeightRef{x.member, {}});
     }
     for (DraftValue& v : sub.values) v.name.clear(), v.stage.clear();      // nothing in it is traced
     value.compute = plan_memory(sub, class_, program_);

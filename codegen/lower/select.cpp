@@ -105,7 +105,9 @@ class Selector {
       } else {
         leaf.input = static_cast<std::uint32_t>(n.in.size());
         n.in.push_back(v);
-        key += fmt::format(" v{}", v);
+        // A view is known by what it shows and in which shape: two alike are one value.
+        key += fmt::format(" v{}", d_.root(v));
+        for (graph::DimId dim : d_.values[v].type.shape) key += fmt::format(",{}", dim.index);
       }
       head.operands.push_back(static_cast<std::uint32_t>(n.kernel.nodes.size()));
       n.kernel.nodes.push_back(leaf);

@@ -37,10 +37,11 @@ struct MapKernel {
 // ---- operands -------------------------------------------------------------------------------------------------------
 // What a step reads or writes.
 struct BufferRef { BufferId buffer; std::vector<graph::DimId> shape; };     // a view of a buffer under a shape of equal count
-struct WeightRef { std::string member; };                                    // "norm.weight": path of members below the class
-struct ConstRef { std::string member; };                                     // "rope.freqs"
+// The next three under another shape than their own when `view` says one.
+struct WeightRef { std::string member; std::optional<std::vector<graph::DimId>> view = {}; };   // "norm.weight": below the class
+struct ConstRef { std::string member; std::optional<std::vector<graph::DimId>> view = {}; };    // "rope.freqs"
 struct StepValueRef { std::uint32_t index = 0; std::vector<graph::DimId> shape; };   // Class::step_values
-struct BatchField { std::string field; };                                    // positions, lengths, sequence, outputs, last
+struct BatchField { std::string field; std::optional<std::vector<graph::DimId>> view = {}; };   // positions, lengths, …
 struct Absent {};
 using Operand = std::variant<Absent, BufferRef, WeightRef, ConstRef, StepValueRef, BatchField>;
 

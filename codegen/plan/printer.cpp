@@ -97,10 +97,11 @@ class Printer {
       const Buffer& buffer = f_->buffers[b->buffer.index];
       return buffer.name + (b->shape == buffer.type.shape ? "" : " as " + shape(b->shape));
     }
-    if (const auto* w = std::get_if<WeightRef>(&o)) return w->member;
-    if (const auto* c = std::get_if<ConstRef>(&o)) return c->member;
+    const auto view = [&](const auto& v) { return v ? " as " + shape(*v) : std::string(); };
+    if (const auto* w = std::get_if<WeightRef>(&o)) return w->member + view(w->view);
+    if (const auto* c = std::get_if<ConstRef>(&o)) return c->member + view(c->view);
     if (const auto* s = std::get_if<StepValueRef>(&o)) return "once " + class_->step_values[s->index].name;
-    if (const auto* f = std::get_if<BatchField>(&o)) return "at." + f->field;
+    if (const auto* f = std::get_if<BatchField>(&o)) return "at." + f->field + view(f->view);
     return "none";
   }
 

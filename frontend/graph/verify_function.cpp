@@ -237,7 +237,7 @@ class FunctionVerifier {
     }
     elements_ = outer_elements;
     in_repeat_ = outer_repeat;
-    for (; scope_.size() > scope; scope_.pop_back()) visible_[scope_.back()] = true;
+    for (; scope_.size() > scope; scope_.pop_back()) visible_[scope_.back()] = false;
     if (!sound) return;
     for (std::size_t i = 0; i < n; ++i) {
       const Type& carried = type(*op.operands[i]);

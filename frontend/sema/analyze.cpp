@@ -276,12 +276,4 @@ std::optional<Program> analyze(source::SourceManager& sources, std::shared_ptr<I
   return Analysis(sources, *imports, config, options, sink).run();
 }
 
-std::vector<Test> tests_of(const Imports& imports) {
-  std::vector<Test> tests;
-  for (const ast::ItemPtr& item : imports.main().ast->decls) {
-    if (const auto* test = ast::try_as<ast::TestDecl>(*item)) tests.push_back({test, imports.folder().string()});
-  }
-  return tests;
-}
-
 }  // namespace modelc::sema

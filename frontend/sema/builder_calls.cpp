@@ -134,7 +134,6 @@ Value FunctionBuilder::call_child(const ChildMember& child, const std::string& n
   op.callee = variant->callee;
   op.operands = std::move(operands);
   op.results = results;
-  if (!results.empty()) fn_.values[results[0].index].stage = child.path.stage;
   return as_value(results);
 }
 

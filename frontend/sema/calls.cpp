@@ -113,7 +113,7 @@ Value Expressions::call_closure(const Closure& function, std::span<const Argumen
   for (std::size_t i = 0; i < params.size(); ++i) {
     const ast::Name& param = (*function.params)[i];
     if (first) check_new_name(param, env);
-    env.define(param.text, named(param.text, arranged[i]->value), param.span);
+    env.define(param.text, parameter(param.text, arranged[i]->value), param.span);
   }
   st_.calls.push_back({name, span});
   if (st_.tensors != nullptr) st_.tensors->enter_function(function, span);
@@ -216,9 +216,8 @@ std::optional<std::vector<std::pair<std::string, Value>>> Expressions::bind(cons
     if (!value.is_error()) {
       value = conform(value, *param.type, scope, "the argument `" + param.name.text + "` of " + std::string(owner), use);
     }
-    value = named(param.name.text, value);
-    // A number that comes with a formula of its own keeps it: [heads * head_dim], not [out_dim].
-    if (given != nullptr && given->value.formula() && value.is_number()) value = value.with_formula(given->value.formula());
+    // What a default gives has the parameter's name; what is given keeps its own.
+    value = given != nullptr ? parameter(param.name.text, value) : named(param.name.text, value);
     failed = failed || value.is_error();
     scope.define(param.name.text, value, param.name.span);
     bound.emplace_back(param.name.text, std::move(value));

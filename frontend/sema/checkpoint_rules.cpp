@@ -75,9 +75,27 @@ CheckpointRulesReader::Match CheckpointRulesReader::find(const NamesBelow& names
   return Match::none;
 }
 
+// The same for a rule of a block: what a derived module has removed from the base in which the rule stands is absent.
+CheckpointRulesReader::Match CheckpointRulesReader::target(Block& block, const ast::Tensor& tensor) {
+  const Match found = find(names(block.info), tensor);
+  if (found != Match::none || block.level == 0) return found;
+  const std::string_view first = split(tensor.text, '.').front();
+  for (std::size_t level = block.level; level < block.info.instance->def.levels.size(); ++level) {
+    for (const ast::ItemPtr& item : block.info.instance->def.levels[level].decl->members) {
+      const auto* param = ast::try_as<ast::ParamMember>(*item);
+      const auto* child = ast::try_as<ast::ChildMember>(*item);
+      if (param == nullptr && child == nullptr) continue;
+      const auto& at = param != nullptr ? param->at : child->at;
+      const std::string& name = param != nullptr ? param->name.text : child->name.text;
+      if ((at && !at->self ? split(at->path.text, '.').front() : std::string_view(name)) == first) return Match::absent;
+    }
+  }
+  return Match::none;
+}
+
 void CheckpointRulesReader::check_target(Block& block, const ast::Tensor& tensor) {
+  if (target(block, tensor) != Match::none) return;
   const NamesBelow& below = names(block.info);
-  if (find(below, tensor) != Match::none) return;
   std::vector<std::string> candidates;
   for (const auto& weight : below.weights) candidates.push_back(weight.name);
   for (const std::string& module : below.modules) candidates.push_back(module);
@@ -212,11 +230,11 @@ void CheckpointRulesReader::read_alias(Block& block, const ast::AliasRule& rule)
   if (indices) return refuse(rule.when->span, "conditions on an index are");
   if (!holds) return;
   const NamesBelow& below = names(block.info);
-  const Match weight = find(below, rule.alias);
-  const Match target = find(below, rule.target);
+  const Match weight = target(block, rule.alias);
+  const Match taken = target(block, rule.target);
   if (weight == Match::none) check_target(block, rule.alias);
-  if (target == Match::none) check_target(block, rule.target);
-  if (weight != Match::present || target != Match::present) return;      // an absent one makes the rule void
+  if (taken == Match::none) check_target(block, rule.target);
+  if (weight != Match::present || taken != Match::present) return;      // an absent one makes the rule void
 
   const auto by_name = [&](const std::string& name) -> const graph::WeightDecl* {
     for (const auto& w : below.weights) {

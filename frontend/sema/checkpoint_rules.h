@@ -56,6 +56,7 @@ class CheckpointRulesReader {
   // True, false, or nothing: wrong, or (`indices`) about an index, which is known only for a file's names.
   std::optional<bool> when(Block& block, const ast::ExprPtr& condition, const std::vector<const ast::Tensor*>& names, bool& indices);
   Match find(const NamesBelow& names, const ast::Tensor& pattern);
+  Match target(Block& block, const ast::Tensor& pattern);
   void check_target(Block& block, const ast::Tensor& pattern);
   void refuse(source::Span span, const std::string& what);
   const NamesBelow& names(ClassInfo& info);

@@ -90,10 +90,44 @@ std::vector<std::string> known_keys(const ConfigDef& def) {
 
 }  // namespace
 
+namespace {
+
+constexpr std::size_t longest_json_text = 60;
+
+// Stops adding where the text is long enough.
+void write_json(std::string& out, const Json& value) {
+  if (const std::string* text = value.as_string()) {
+    out += modelc::quote(*text, longest_json_text);
+    return;
+  }
+  const auto more = [&](std::size_t i, std::size_t count) {
+    if (i != 0) out += ", ";
+    if (i == 0 || out.size() < longest_json_text) return true;
+    out += "… " + std::to_string(count - i) + " more";
+    return false;
+  };
+  if (const JsonArray* array = value.as_array()) {
+    out += '[';
+    for (std::size_t i = 0; i < array->size() && more(i, array->size()); ++i) write_json(out, (*array)[i]);
+    out += ']';
+  } else if (const JsonObject* object = value.as_object()) {
+    out += '{';
+    for (std::size_t i = 0; i < object->size() && more(i, object->size()); ++i) {
+      out += modelc::quote((*object)[i].key, longest_json_text) + ": ";
+      write_json(out, (*object)[i].value);
+    }
+    out += '}';
+  } else {
+    out += dump(value);
+  }
+}
+
+}  // namespace
+
 std::string json_text(const Json& value) {
-  std::string text = dump(value);
-  constexpr std::size_t longest = 60;
-  return text.size() <= longest ? printable(text, longest) : printable(text.substr(0, longest), longest) + "…";
+  std::string out;
+  write_json(out, value);
+  return out;
 }
 
 std::string json_kind(const Json& value) {

@@ -176,6 +176,8 @@ class DefinitionChecker {
     for (const ast::Param& param : decl.params) env.define(param.name.text, Value::error(), param.name.span);
     if (decl.reference) ev_.check_names(*decl.reference, env);
     if (decl.reference_block) ev_.check_names(*decl.reference_block, env);
+    // `when dtype(x) == f16`: here alone an element type is a value.
+    for (int t = 0; t <= static_cast<int>(DType::boolean); ++t) env.define(std::string(name(static_cast<DType>(t))), Value::error(), {});
     for (const ast::Kernel& kernel : decl.kernels) {
       for (const auto* e : {&kernel.local_size, &kernel.dispatch, &kernel.when}) {
         if (*e) ev_.check_names(**e, env);

@@ -353,6 +353,10 @@ Value Expressions::named(const std::string& name, const Value& value) {
   return value.with_formula(named_formula(name, show(value), "", f));
 }
 
+Value Expressions::parameter(const std::string& name, const Value& value) {
+  return value.formula() ? value : named(name, value);
+}
+
 void Expressions::check_new_name(const ast::Name& name, const Environment& env) {
   if (const auto before = env.declared(name.text)) {
     fail(diag::code::duplicate_name, name.span, "`" + name.text + "` is already a name here")

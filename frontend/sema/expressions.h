@@ -105,6 +105,8 @@ class Expressions {
   void check_new_name(const ast::Name& name, const Environment& env);
   // A number takes the name of what it is bound to; other values stay as they are.
   static Value named(const std::string& name, const Value& value);
+  // A parameter keeps the formula that it is given: `heads * d`, not `out_dim`; a number without one takes its name.
+  static Value parameter(const std::string& name, const Value& value);
 
   // An error with the calls that led there. The builder may be used in the same expression only.
   diag::Builder fail(const diag::Code& code, source::Span span, std::string message);

@@ -100,6 +100,7 @@ bool FunctionBuilder::run_method(const MemberDef& method, const SignaturePattern
   for (std::size_t i = 0; i < fn_.body.results.size(); ++i) {
     fn_.result_names.push_back(signature.results ? (*signature.results)[i].name : "");
   }
+  finish_body();
   return true;
 }
 
@@ -130,7 +131,66 @@ bool FunctionBuilder::run_init(std::size_t member) {
   fn_.body = std::move(blocks_.back().block);
   fn_.body.results = {*id};
   fn_.result_names = {""};
+  finish_body();
   return true;
+}
+
+// ---- what nothing uses ----
+
+namespace {
+
+bool has_effect(const graph::Op& op) {
+  if (op.kind == OpKind::call || graph::info(op.kind).has_state) return true;
+  return op.body && std::any_of(op.body->ops.begin(), op.body->ops.end(), has_effect);
+}
+
+// Marks what a block uses, from its end; drops operations whose results are not used, have no effect and no name.
+void drop_unused(graph::Block& block, std::vector<bool>& used, const std::vector<graph::Value>& values) {
+  for (const ValueId id : block.results) used[id.index] = true;
+  for (std::size_t i = block.ops.size(); i-- > 0;) {
+    graph::Op& op = block.ops[i];
+    const bool wanted = has_effect(op) || std::any_of(op.results.begin(), op.results.end(), [&](ValueId id) {
+                          return used[id.index] || !values[id.index].name.empty() || !values[id.index].stage.empty();
+                        });
+    if (!wanted) {
+      block.ops.erase(block.ops.begin() + static_cast<std::ptrdiff_t>(i));
+      continue;
+    }
+    if (op.body) drop_unused(*op.body, used, values);
+    for (const auto& operand : op.operands) {
+      if (operand) used[operand->index] = true;
+    }
+  }
+}
+
+}  // namespace
+
+// A fn or a leaf may compute what the case at hand does not need: `let`s before a `match`. Values that have a name in the
+// function itself stay, as they can be looked at.
+void FunctionBuilder::finish_body() {
+  std::vector<bool> used(fn_.values.size());
+  drop_unused(fn_.body, used, fn_.values);
+  std::vector<std::uint32_t> moved(fn_.values.size(), 0);
+  std::vector<graph::Value> kept;
+  const auto keep = [&](ValueId& id) {
+    moved[id.index] = static_cast<std::uint32_t>(kept.size());
+    kept.push_back(std::move(fn_.values[id.index]));
+    id.index = moved[id.index];
+  };
+  const auto number = [&](const auto& self, graph::Block& block) -> void {
+    for (ValueId& id : block.arguments) keep(id);
+    for (graph::Op& op : block.ops) {
+      for (auto& operand : op.operands) {
+        if (operand) operand->index = moved[operand->index];
+      }
+      if (op.body) self(self, *op.body);
+      for (ValueId& id : op.results) keep(id);
+    }
+    for (ValueId& id : block.results) id.index = moved[id.index];
+  };
+  for (graph::Parameter& input : fn_.inputs) keep(input.value);
+  number(number, fn_.body);
+  fn_.values = std::move(kept);
 }
 
 // ---- values ---------------------------------------------------------------------------------------------------------

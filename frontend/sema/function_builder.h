@@ -136,6 +136,7 @@ class FunctionBuilder final : public TensorContext {
   FunctionBuilder(Instances& instances, ClassInfo& info) : in_(instances), ev_(instances.evaluator()), info_(info) {}
   bool run_method(const MemberDef& method, const SignaturePattern& signature, const Ellipsis& ellipsis);
   bool run_init(std::size_t member);
+  void finish_body();
 
   // Values
   graph::ValueId new_value(graph::Type type);

@@ -32,6 +32,34 @@ class Static {
   TensorContext* tensors_;
 };
 
+// "sizes[3]" as "sizes[": where in a list a size stood makes no class of its own.
+std::string without_indices(const std::string& text) {
+  std::string out;
+  bool inside = false;
+  for (const char c : text) {
+    if (!inside) out += c;
+    inside = inside ? c != ']' : c == '[';
+  }
+  return out;
+}
+
+// What makes a recipe another one: its arguments, and the formulas of its sizes, which are told in messages.
+std::string recipe_key(const Recipe& recipe) {
+  std::string key = canonical(Value::recipe(recipe));
+  for (const auto& [name, value] : recipe.arguments) {
+    if (!value.is(ValueKind::integer) || !value.formula()) continue;
+    key += ' ' + without_indices(formula_text(value.formula()));
+  }
+  return key;
+}
+
+// An argument for a comment: modules by their names alone.
+std::string argument_text(const Value& value) {
+  if (value.is(ValueKind::recipe)) return value.as_recipe().symbol->name;
+  const bool modules = value.is(ValueKind::list) && !value.items().empty() && value.items().front().is(ValueKind::recipe);
+  return modules ? "[" + counted(value.items().size(), "module") + "]" : show(value, 60);
+}
+
 }  // namespace
 
 // ---- the scope of an instance ---------------------------------------------------------------------------------------
@@ -178,7 +206,7 @@ bool Instances::bind_levels(Instance& instance) {
 }
 
 Instance* Instances::instance(const Recipe& recipe) {
-  const std::string key = canonical(Value::recipe(recipe));
+  const std::string key = recipe_key(recipe);
   if (const auto it = instances_.find(key); it != instances_.end()) return it->second.get();
   instances_[key] = nullptr;
   const ModuleDef* def = defs_.get(*recipe.symbol);
@@ -191,7 +219,7 @@ Instance* Instances::instance(const Recipe& recipe) {
 }
 
 ClassInfo* Instances::make(const Recipe& recipe, bool root) {
-  const std::string key = canonical(Value::recipe(recipe)) + (root ? "!" : "");
+  const std::string key = recipe_key(recipe) + (root ? "!" : "");
   if (const auto it = by_recipe_.find(key); it != by_recipe_.end()) {
     if (it->second.working) {
       std::string chain;
@@ -248,7 +276,7 @@ ClassInfo* Instances::make(const Recipe& recipe, bool root) {
     made.name = unique_name(made.definition);
     made.where = where(instance->def.symbol->span);
     for (const auto& [name, value] : instance->recipe.arguments) {
-      made.arguments += (made.arguments.empty() ? "" : ", ") + name + ": " + show(value);
+      made.arguments += (made.arguments.empty() ? "" : ", ") + name + ": " + argument_text(value);
     }
     if (info->instances > max_instances) {
       sink().error(code::module_too_large, recipe.span,
@@ -303,7 +331,9 @@ std::string Instances::content_key(Instance& instance, bool root) {
         key += ' ' + std::string(name(weight.type.dtype)) + (weight.required_dtype ? std::string(name(*weight.required_dtype)) : "");
         if (weight.default_value) key += '=' + shortest(*weight.default_value);
         // A weight's formula is its class's, so leaves of equal sizes and other formulas are kept apart.
-        if (leaf) key += weight.shape_text;
+        if (leaf) {
+          for (const AxisPattern& axis : slot.type.axes) key += ' ' + without_indices(formula_text(axis.formula));
+        }
         break;
       }
       case MemberKind::constant:

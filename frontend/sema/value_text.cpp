@@ -206,6 +206,8 @@ void key(std::string& out, const Value& v) {
 // ---- texts ----------------------------------------------------------------------------------------------------------
 
 std::string real_text(double d) {
+  // A theta of 500000 is more readable than 5e+05.
+  if (d == std::trunc(d) && std::abs(d) < 1e15) return std::to_string(static_cast<std::int64_t>(d)) + ".0";
   std::string text = shortest(d);
   if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
   return text;

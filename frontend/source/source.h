@@ -1,4 +1,4 @@
-// Source texts: files are named by id, places by byte spans; lines and columns are worked out only when a place is shown.
+// Source texts: files are named by id, places by byte spans. Lines and columns are worked out only when one is shown.
 #pragma once
 
 #include <compare>

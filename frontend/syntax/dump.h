@@ -1,5 +1,5 @@
-// The tree as indented text, one node a line, as `modelc dump --stage ast` prints it. Two trees are equal when their dumps
-// are: places and redundant parentheses do not count, everything else does.
+// The tree as indented text, one node a line, as `modelc dump --stage ast` prints it. Two trees are equal when their
+// dumps are: places and redundant parentheses do not count, everything else does.
 #pragma once
 
 #include <string>

@@ -335,7 +335,8 @@ void Dumper::section(const ast::Item& i) {
   if (const auto* s = ast::try_as<ast::QuantizeSection>(i)) {
     return node("quantize", [&] {
       for (const auto& e : s->entries) {
-        line(tensors(e.targets) + (e.never_below ? ": never below " : ": ") + e.type.text + (e.or_file ? " or file" : ""));
+        line(tensors(e.targets) + (e.never_below ? ": never below " : ": ") + e.type.text +
+             (e.or_file ? " or file" : ""));
       }
     });
   }

@@ -15,7 +15,9 @@ constexpr std::size_t continuation = 8;
 constexpr std::size_t widest = 120;
 
 // How tightly an expression binds: the alternatives of `expr` in the grammar, the tightest highest.
-enum Level { function = 1, conditional, coalesce, or_, and_, not_, is, comparison, sum, product, cast, negate, power, atom };
+enum Level {
+  function = 1, conditional, coalesce, or_, and_, not_, is, comparison, sum, product, cast, negate, power, atom
+};
 
 Level level(ast::BinaryOp op) {
   using Op = ast::BinaryOp;
@@ -190,8 +192,8 @@ void Printer::doc(const std::string& text) {
 
 // --- Expressions ----------------------------------------------------------------------------------------------------
 
-// An operand that must bind at least as tightly as `least`. With `prefix_free` a negation needs no parentheses: it stands
-// to the right of its operator, where nothing else can be meant.
+// An operand that must bind at least as tightly as `least`. With `prefix_free` a negation needs no parentheses: it
+// stands to the right of its operator, where nothing else can be meant.
 std::string Printer::operand(const ast::Expr& e, int least, bool prefix_free) {
   const bool needed = level(e) < least && !(prefix_free && is_negation(e)) && !e.parens;
   const std::string text = expr(e);

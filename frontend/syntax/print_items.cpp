@@ -129,7 +129,9 @@ std::string Printer::field(const ast::FieldItem& f) {
 
 std::string Printer::keys(const std::vector<ast::KeyPattern>& list) {
   std::string out;
-  for (const ast::KeyPattern& k : list) out += (out.empty() ? "" : comma) + (k.quoted ? quote(k.string.value) : k.text());
+  for (const ast::KeyPattern& k : list) {
+    out += (out.empty() ? "" : comma) + (k.quoted ? quote(k.string.value) : k.text());
+  }
   return out;
 }
 

@@ -1,5 +1,5 @@
-// Syntax tree to text in the canonical layout. Parsing the text gives an equal tree; comments other than `///` are not in
-// a tree and so not in the text.
+// Syntax tree to text in the canonical layout. Parsing the text gives an equal tree; comments other than `///` are not
+// in a tree and so not in the text.
 #pragma once
 
 #include <string>

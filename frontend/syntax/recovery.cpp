@@ -113,8 +113,8 @@ std::optional<SyntaxError> read_rest(const Start& start, Tokens& tokens) {
   });
 }
 
-// A `[` after an operand opens a slice, or in a checkpoint block the next rule. Where it can only be a slice, one that is
-// wrong inside makes the parser give up at the `[`; what is wrong inside is the message wanted.
+// A `[` after an operand opens a slice, or in a checkpoint block the next rule. Where it can only be a slice, one that
+// is wrong inside makes the parser give up at the `[`; what is wrong inside is the message wanted.
 SyntaxError refined(const SyntaxError& error, Tokens& tokens) {
   const bool in_rules = std::find(error.rules.begin(), error.rules.end(), P::RuleRule_) != error.rules.end();
   if (in_rules || tokens.all()[error.found]->getType() != P::LBRACK) return error;
@@ -142,8 +142,8 @@ void report_all(const SyntaxError& first, Tokens& tokens, diag::Sink& sink) {
     // Where reading began in the midst of something, its first words do not fit; that is no mistake of the text's. A
     // name that begins a line is different: it may be a misspelt word.
     const Token& first_word = *tokens.all()[start->index];
-    const bool in_midst = !start->certain && (found->found == start->index ||
-                                              (found->found == tokens.next(start->index) && first_word.getType() != P::ID));
+    const bool at_second = found->found == tokens.next(start->index) && first_word.getType() != P::ID;
+    const bool in_midst = !start->certain && (found->found == start->index || at_second);
     error = refined(*found, tokens);
     if (in_midst) continue;
     report(error, tokens, sink);

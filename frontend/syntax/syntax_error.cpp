@@ -126,11 +126,14 @@ Expectation expectation(const SyntaxError& error, const Tokens& tokens) {
   auto take = [&](std::initializer_list<std::size_t> some) {
     for (const std::size_t t : some) types.erase(t);
   };
-  // A type drops out of the list if a kind of thing covers it. Any word may be a name, so where a name may stand all words do.
-  auto take_words = [&] { std::erase_if(types, [&](std::size_t t) { return t == P::ID || is_word(tokens.written(t)); }); };
+  // A type drops out of the list if a kind of thing covers it. Where a name may stand, any word may.
+  auto take_words = [&] {
+    std::erase_if(types, [&](std::size_t t) { return t == P::ID || is_word(tokens.written(t)); });
+  };
   auto take_operators = [&] {
     take({P::CARET, P::MINUS, P::PLUS, P::STAR, P::SLASH, P::PERCENT, P::COALESCE, P::EQUAL, P::UNEQUAL, P::LESS,
-          P::LESS_EQUAL, P::GREATER, P::GREATER_EQUAL, P::IN, P::IS, P::AS, P::AND, P::OR, P::DOT, P::LPAREN, P::LBRACK});
+          P::LESS_EQUAL, P::GREATER, P::GREATER_EQUAL, P::IN, P::IS, P::AS, P::AND, P::OR, P::DOT, P::LPAREN,
+          P::LBRACK});
   };
   // After an operand anything may go on with it. That is not news, unless nothing else is possible.
   if (has({P::CARET, P::PLUS, P::COALESCE})) {
@@ -248,8 +251,8 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
 
   if (type == P::IMPORT && e.declaration) return "imports stand before all declarations";
   if (e.declaration && is_word(tokens.text(found))) {
-    return diag::did_you_mean(tokens.text(found), {"axis", "config", "variant", "interface", "module", "model", "fn", "op",
-                                                   "encoding", "test", "import"});
+    return diag::did_you_mean(tokens.text(found), {"axis", "config", "variant", "interface", "module", "model", "fn",
+                                                   "op", "encoding", "test", "import"});
   }
   if (type == P::STARS) return "a power is written `a ^ b`";
   if (type == P::BAR && next == P::BAR) return "write `or`";
@@ -278,16 +281,20 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
     return "a value by itself does nothing: `return` it, or name it with `let`";
   }
   if (expects(P::ELSE) && error.expected.size() == 1) return "a conditional is written `a if condition else b`";
-  if (type == P::IF && within(error, {P::RuleBlock})) return "`if` stands within an expression: `a if condition else b`";
-  if (type == P::DOTS && within(error, {P::RuleStatement})) return "`for` in a computation goes over a list of children";
+  if (type == P::IF && within(error, {P::RuleBlock})) {
+    return "`if` stands within an expression: `a if condition else b`";
+  }
+  if (type == P::DOTS && within(error, {P::RuleStatement})) {
+    return "`for` in a computation goes over a list of children";
+  }
   if (last.getType() == P::ID && (within(error, {P::RuleModuleDecl, P::RuleModuleRest, P::RuleConfigDecl,
                                                  P::RuleConfigRest, P::RuleBlock, P::RuleCheckpoint}))) {
     // `parma weight: [n]`: a misspelt word reads as a name.
     const bool starts = tokens.first_on_line(last.getTokenIndex());
     if (starts && is_word(tokens.text(found))) {
-      return diag::did_you_mean(tokens.text(last), {"param", "const", "state", "let", "fn", "require", "refuse", "ignore",
-                                                    "remove", "override", "forward", "entry", "checkpoint", "context",
-                                                    "return", "for", "alias", "encode"});
+      return diag::did_you_mean(tokens.text(last), {"param", "const", "state", "let", "fn", "require", "refuse",
+                                                    "ignore", "remove", "override", "forward", "entry", "checkpoint",
+                                                    "context", "return", "for", "alias", "encode"});
     }
   }
   return {};

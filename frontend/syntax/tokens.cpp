@@ -154,7 +154,8 @@ Span Tokens::span(const Token& token) const {
     }
     return {file_, 0, 0};
   }
-  return {file_, static_cast<std::uint32_t>(token.getStartIndex()), static_cast<std::uint32_t>(token.getStopIndex() + 1)};
+  return {file_, static_cast<std::uint32_t>(token.getStartIndex()),
+          static_cast<std::uint32_t>(token.getStopIndex() + 1)};
 }
 
 std::string_view Tokens::text(const Token& token) const {
@@ -255,7 +256,8 @@ void Tokens::report_unbalanced(diag::Sink& sink) {
       open.push_back(i);
     } else if (is_close(type)) {
       if (open.empty()) {
-        sink.error(diag::code::unbalanced_bracket, span(t), "nothing is open that this " + in_ticks(text(t)) + " closes")
+        sink.error(diag::code::unbalanced_bracket, span(t),
+                   "nothing is open that this " + in_ticks(text(t)) + " closes")
             .help("remove it, or look for a bracket closed too early above");
         return;
       }

@@ -15,8 +15,8 @@
 
 namespace modelc::syntax {
 
-// A text as the lexer's input, byte by byte, so that a token's indices are byte offsets. A byte of a character outside of
-// ASCII reads as one that no token but a comment or a string holds; a byte order mark reads as blanks.
+// A text as the lexer's input, byte by byte, so that a token's indices are byte offsets. A byte of a character outside
+// of ASCII reads as one that no token but a comment or a string holds; a byte order mark reads as blanks.
 class ByteStream : public antlr4::CharStream {
  public:
   explicit ByteStream(std::string_view text);

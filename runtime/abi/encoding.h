@@ -1,5 +1,6 @@
-// How the elements of a stored tensor are encoded: one of the plain element types, or a type that only files hold (packed
-// blocks with their scales, 8-bit exponents). The header readers name a tensor's encoding by it; no kernel is implied.
+// How the elements of a stored tensor are encoded: one of the plain element types, or a type that only files hold
+// (packed blocks with their scales, 8-bit exponents). The header readers name a tensor's encoding by it; no kernel is
+// implied.
 #pragma once
 
 #include <cstdint>
@@ -68,8 +69,8 @@ constexpr std::optional<DType> dtype_of(Encoding e) {
   return static_cast<DType>(e);
 }
 
-// Product of the extents, or nothing where one is negative or the product of those that are not 0 passes 2^63 - 1 (so that
-// strides can be computed of an empty tensor, too). Rank 0 has one element.
+// Product of the extents, or nothing where one is negative or the product of those that are not 0 passes 2^63 - 1 (so
+// that strides can be computed of an empty tensor, too). Rank 0 has one element.
 constexpr std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape) {
   std::int64_t n = 1;
   bool empty = false;

@@ -78,7 +78,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
     const int number = errno;
     file.temporary_.clear();
     Error error = cannot_write(path, number);
-    if (number == ENOENT) error.help = "the folder " + quote(folder_of(file.target_)) + " does not exist; create it first";
+    if (number == ENOENT)
+      error.help = "the folder " + quote(folder_of(file.target_)) + " does not exist; create it first";
     return error;
   }
   if (exists) (void)::fchmod(file.fd_, there.st_mode & 07777);
@@ -140,7 +141,8 @@ Status AtomicFile::commit(Flush flush) {
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) return fail(errno);
   temporary_.clear();
   if (flush == Flush::disk) {
-    // The file is whole and in its place by now; not every file system flushes a folder, so the answer is not looked at.
+    // The file is whole and in its place by now; not every file system flushes a folder, so the answer is not looked
+    // at.
     const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0) {
       (void)::fsync(folder);

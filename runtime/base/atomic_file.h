@@ -11,17 +11,17 @@
 
 namespace modelc {
 
-// disk: waits until the disk has the bytes, so that they survive a loss of power. none: for what can be made again, such as
-// generated sources, where waiting for the disk would cost more than writing. Whole or not at all holds for both while the
-// system runs.
+// disk: waits until the disk has the bytes, so that they survive a loss of power. none: for what can be made again,
+// such as generated sources, where waiting for the disk would cost more than writing. Whole or not at all holds for
+// both while the system runs.
 enum class Flush : std::uint8_t { disk, none };
 
 // A file being written. Without commit() nothing remains of it. Movable.
 class AtomicFile {
  public:
   // Creates the temporary file in the folder of `path` (which must exist). An existing file keeps its permissions; a
-  // symbolic link is followed, so that its target is replaced; a device or a pipe is written to at once. Kind of errors,
-  // here and below: "cannot-write", with the path and the system's reason.
+  // symbolic link is followed, so that its target is replaced; a device or a pipe is written to at once. Kind of
+  // errors, here and below: "cannot-write", with the path and the system's reason.
   static Result<AtomicFile> create(const std::string& path);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&& other) noexcept;

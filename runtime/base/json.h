@@ -158,9 +158,9 @@ struct JsonFile {
 };
 Result<JsonFile> read_json_file(const std::string& path, JsonOptions options = {});
 
-// Text of a value: indent < 0 gives one line without spaces, otherwise that many spaces a level. Reading it back gives an
-// equal value: doubles stand in their shortest exact form. A NaN is written as NaN, which parse_json refuses; bytes of a
-// string that are not UTF-8 become U+FFFD.
+// Text of a value: indent < 0 gives one line without spaces, otherwise that many spaces a level. Reading it back gives
+// an equal value: doubles stand in their shortest exact form. A NaN is written as NaN, which parse_json refuses; bytes
+// of a string that are not UTF-8 become U+FFFD.
 std::string dump(const Json& value, int indent = -1);
 // A string in quotation marks with JSON's escapes.
 std::string json_quote(std::string_view text);

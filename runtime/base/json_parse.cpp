@@ -1,5 +1,5 @@
-// Reads JSON text into the value tree. simdjson finds the structure and decodes strings; numbers, duplicate keys, limits and
-// places are ours. Every value is visited, so that nothing of the text goes unchecked.
+// Reads JSON text into the value tree. simdjson finds the structure and decodes strings; numbers, duplicate keys,
+// limits and places are ours. Every value is visited, so that nothing of the text goes unchecked.
 #include <simdjson.h>
 
 #include <cassert>
@@ -134,7 +134,9 @@ class Parser {
     switch (code) {
       case simdjson::STRING_ERROR: why = "this string has an escape that JSON does not know"; break;
       case simdjson::TAPE_ERROR:
-      case simdjson::INCOMPLETE_ARRAY_OR_OBJECT: why = "a comma, a colon or a closing bracket is missing after this"; break;
+      case simdjson::INCOMPLETE_ARRAY_OR_OBJECT:
+        why = "a comma, a colon or a closing bracket is missing after this";
+        break;
       case simdjson::DEPTH_ERROR: why = "brackets do not match"; break;
       default: break;
     }
@@ -157,7 +159,9 @@ class Parser {
         refuse("json-syntax", at == text.npos ? nullptr : base_ + at, "the text is not UTF-8");
         break;
       }
-      case simdjson::UNCLOSED_STRING: refuse("json-syntax", nullptr, "a string is not closed: the text is cut short"); break;
+      case simdjson::UNCLOSED_STRING:
+        refuse("json-syntax", nullptr, "a string is not closed: the text is cut short");
+        break;
       case simdjson::UNESCAPED_CHARS:
         refuse("json-syntax", nullptr, "a string holds a control character (a line break or the like)");
         break;
@@ -266,7 +270,8 @@ class Parser {
       if (const JsonMember* first = members.find_member(key)) {
         const std::string before = options_.places_are_bytes ? "byte " + grouped(options_.byte_base + first->offset)
                                                              : "line " + std::to_string(first->line);
-        return refuse(depth == 1 ? options_.root_duplicate_kind.c_str() : "json-duplicate-key", key_at, "duplicate key " + quote(key) + ", first at " + before);
+        return refuse(depth == 1 ? options_.root_duplicate_kind.c_str() : "json-duplicate-key", key_at,
+                      "duplicate key " + quote(key) + ", first at " + before);
       }
       ondemand::value value;
       if (const auto code = field.value().get(value)) return fail(code, last_);
@@ -295,8 +300,10 @@ Result<Json> parse_json(std::string_view text, const JsonOptions& options) {
   assert(options.max_bytes <= 0xffff'ff00u);
   if (text.size() > options.max_bytes)
     return Error{"json-size",
-                 options.name + ": the text has " + grouped(static_cast<std::uint64_t>(text.size())) + " bytes; at most " +
-                     grouped(static_cast<std::uint64_t>(options.max_bytes)) + " are read", {}, {}};
+                 options.name + ": the text has " + grouped(static_cast<std::uint64_t>(text.size())) +
+                     " bytes; at most " + grouped(static_cast<std::uint64_t>(options.max_bytes)) + " are read",
+                 {},
+                 {}};
   const std::size_t mark = text.starts_with("\xef\xbb\xbf") ? 3 : 0;
   text.remove_prefix(mark);
   if (text.find_first_not_of(space) == text.npos)

@@ -27,7 +27,8 @@ class ReadFile {
   std::uint64_t size() const { return size_; }  // when it was opened
   // The size now; "cannot-read" where the system does not say.
   Result<std::uint64_t> current_size() const;
-  // Fills `into` from `offset`; fewer bytes in the file is an error ("file-shrunk"), as is a failing disk ("cannot-read").
+  // Fills `into` from `offset`; fewer bytes in the file is an error ("file-shrunk"), as is a failing disk
+  // ("cannot-read").
   Status read_at(std::uint64_t offset, std::span<std::byte> into) const;
   int descriptor() const { return fd_; }
   // Device and inode: two paths with the same identity are one file.
@@ -43,8 +44,8 @@ class ReadFile {
 
 enum class FileAccess : std::uint8_t { map, read };  // `read` is --no-mmap: file systems that map badly or not at all
 
-// The bytes of a whole file. Movable; hold it in a shared_ptr to share it. A mapped file that another program cuts short
-// while it is in use ends the program (SIGBUS), as with every mapping; `read` does not.
+// The bytes of a whole file. Movable; hold it in a shared_ptr to share it. A mapped file that another program cuts
+// short while it is in use ends the program (SIGBUS), as with every mapping; `read` does not.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path, FileAccess access = FileAccess::map);

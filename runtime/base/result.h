@@ -11,7 +11,8 @@
 namespace modelc {
 
 // What went wrong, in the form in which it is shown: `message` says what was found and what was expected, `notes` where
-// each came from, `help` the way out. `kind` is a stable word for programs and tests ("header-length", "missing-weight").
+// each came from, `help` the way out. `kind` is a stable word for programs and tests ("header-length",
+// "missing-weight").
 struct Error {
   std::string kind;
   std::string message;

@@ -14,8 +14,8 @@ namespace modelc {
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string join(std::span<const std::string_view> parts, std::string_view separator);
-// "a.b..c" at '.' gives a, b, "", c; an empty text gives one empty part. After max_parts - 1 cuts the rest is one part. The
-// parts view `text`.
+// "a.b..c" at '.' gives a, b, "", c; an empty text gives one empty part. After max_parts - 1 cuts the rest is one part.
+// The parts view `text`.
 std::vector<std::string_view> split(std::string_view text, char separator,
                                     std::size_t max_parts = std::numeric_limits<std::size_t>::max());
 std::string_view trim(std::string_view text);
@@ -32,8 +32,8 @@ std::string shortest(float value);
 
 // Edit distance where a swap of neighbours counts as one; gives `limit` + 1 as soon as it must exceed `limit`.
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit = 64);
-// The candidate nearest to `word` if it is near enough to be a slip (a third of the length, at least 1; differing only in
-// case, dots and underscores always is). Of equals the first.
+// The candidate nearest to `word` if it is near enough to be a slip (a third of the length, at least 1; differing only
+// in case, dots and underscores always is). Of equals the first.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string_view> candidates);
 
@@ -48,7 +48,8 @@ std::string counted(std::uint64_t n, std::string_view singular, std::string_view
 std::string listed(std::span<const std::string> names, std::size_t cap = 8);
 
 // Any bytes as text fit for a message: control characters, quotation marks, backslashes and what is not UTF-8 escaped
-// (\n, \x1b; C1 controls and bidirectional marks as \u{…}), cut after about `max_bytes` with "…". `printable` gives it bare, `quote` in quotation marks.
+// (\n, \x1b; C1 controls and bidirectional marks as \u{…}), cut after about `max_bytes` with "…". `printable` gives it
+// bare, `quote` in quotation marks.
 std::string printable(std::string_view bytes, std::size_t max_bytes = 200);
 std::string quote(std::string_view bytes, std::size_t max_bytes = 200);
 bool is_utf8(std::string_view bytes);

@@ -1,12 +1,13 @@
 // How a run is handed out. The caller publishes the job (its fields, then a new epoch) and takes part; workers that are
-// awake see the epoch, take chunks and count them done; the caller returns when all chunks are done. A worker that was asleep
-// or not scheduled is not waited for: it may come when the run is over, or in the middle of the next one. Therefore
+// awake see the epoch, take chunks and count them done; the caller returns when all chunks are done. A worker that was
+// asleep or not scheduled is not waited for: it may come when the run is over, or in the middle of the next one.
+// Therefore
 //   - the epoch and the next chunk share one 64-bit word, `ticket`, and a chunk is taken by compare-and-swap: it succeeds only
 //     while the run of that epoch has a chunk left, and such a run cannot end before that chunk is done;
 //   - the job's fields are atomics: a late worker may read them while the next job is written, and then fails to take a chunk.
-// In a static run chunk i belongs to worker i % size. There `ticket` is not moved; a worker that has chunks is waited for, and
-// one that has none must not be misled by fields of the next job: it reads the epoch again after the fields, and they are
-// written while the epoch is odd.
+// In a static run chunk i belongs to worker i % size. There `ticket` is not moved; a worker that has chunks is waited
+// for, and one that has none must not be misled by fields of the next job: it reads the epoch again after the fields,
+// and they are written while the epoch is odd.
 #include "runtime/base/thread_team.h"
 
 #include <algorithm>
@@ -35,7 +36,8 @@ using Clock = std::chrono::steady_clock;
 // Between two loops of a decode step lie a few microseconds, between two steps some tens; a sleeping thread takes about
 // fifty to wake. Waiting longer than this only takes the processor from others.
 constexpr auto spin_time = std::chrono::microseconds(100);
-// The ticket's low bits count chunks, the rest runs: 2^39 of them, a month of the shortest ones, before an epoch comes again.
+// The ticket's low bits count chunks, the rest runs: 2^39 of them, a month of the shortest ones, before an epoch comes
+// again.
 constexpr int chunk_bits = 24;
 constexpr std::int64_t max_chunks = (std::int64_t{1} << chunk_bits) - 1;
 
@@ -122,8 +124,8 @@ struct ThreadTeam::Shared {
   int size = 1;
   std::vector<std::thread> threads;
 
-  // Reads the job of `epoch`; false where it is over and another may be on its way. Acquire loads keep the second look at
-  // the ticket behind the fields.
+  // Reads the job of `epoch`; false where it is over and another may be on its way. Acquire loads keep the second look
+  // at the ticket behind the fields.
   bool read_job(std::uint64_t epoch, Job& job) const {
     job = Job{body.load(std::memory_order_acquire),   call.load(std::memory_order_acquire),
               count.load(std::memory_order_acquire),  grain.load(std::memory_order_acquire),
@@ -142,7 +144,8 @@ struct ThreadTeam::Shared {
   // Takes part in the run of `epoch` until no chunk is left to take.
   void work(std::uint64_t epoch, const Job& job, int worker) {
     if (job.schedule == Schedule::static_) {
-      for (std::uint64_t c = static_cast<std::uint64_t>(worker); c < job.chunks; c += static_cast<std::uint64_t>(size)) {
+      for (std::uint64_t c = static_cast<std::uint64_t>(worker); c < job.chunks;
+           c += static_cast<std::uint64_t>(size)) {
         job.run_chunk(static_cast<std::uint32_t>(c), worker);
         chunk_done(job.chunks);
       }
@@ -199,7 +202,8 @@ struct ThreadTeam::Shared {
     schedule.store(job.schedule, std::memory_order_release);
     const std::uint64_t epoch = before + 2;
     ticket.store(ticket_of(epoch), std::memory_order_seq_cst);
-    // A worker counts itself as sleeping before it looks at the epoch for the last time, so one of the two sees the other.
+    // A worker counts itself as sleeping before it looks at the epoch for the last time, so one of the two sees the
+    // other.
     if (sleeping_workers.load(std::memory_order_seq_cst) > 0) {
       { std::lock_guard held(lock); }
       wake_workers.notify_all();

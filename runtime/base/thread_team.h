@@ -1,5 +1,5 @@
-// A persistent team of threads for short parallel loops: a decode step runs hundreds of them, so that starting one costs a
-// few microseconds, allocates nothing, and the calling thread works too.
+// A persistent team of threads for short parallel loops: a decode step runs hundreds of them, so that starting one
+// costs a few microseconds, allocates nothing, and the calling thread works too.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,10 @@ class ThreadTeam {
 
   int size() const { return size_; }
 
-  // Calls f(begin, end, worker) for disjoint ranges that cover [0, count), each of `grain` elements but for the last, with
-  // worker in [0, size()). Returns when all are done; what they wrote is then visible to the caller. f must not throw.
-  // A run from within a run executes in the calling worker, under its number. Runs by different outside threads take turns.
+  // Calls f(begin, end, worker) for disjoint ranges that cover [0, count), each of `grain` elements but for the last,
+  // with worker in [0, size()). Returns when all are done; what they wrote is then visible to the caller. f must not
+  // throw. A run from within a run executes in the calling worker, under its number. Runs by different outside threads
+  // take turns.
   template <class F>
   void run(std::int64_t count, std::int64_t grain, F&& f, Schedule schedule = Schedule::dynamic) {
     using Body = std::remove_reference_t<F>;

@@ -120,7 +120,8 @@ class TreeBuilder : public YAML::EventHandler {
     attach(std::move(copy), 0, mark);
   }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
     const bool as_string = tag == "!" || tag == "tag:yaml.org,2002:str";
     std::optional<Json> value;
     if (as_string) {
@@ -131,9 +132,9 @@ class TreeBuilder : public YAML::EventHandler {
     } else {
       check_tag(mark, tag);
       value = core_scalar(text);
-      const bool fits = value && ((tag == core("null") && value->is_null()) || (tag == core("bool") && value->is_bool()) ||
-                                  (tag == core("int") && value->is_integer()) ||
-                                  (tag == core("float") && value->is_number()));
+      const bool fits =
+          value && ((tag == core("null") && value->is_null()) || (tag == core("bool") && value->is_bool()) ||
+                    (tag == core("int") && value->is_integer()) || (tag == core("float") && value->is_number()));
       if (!fits) refuse("yaml-syntax", mark, quote(text, 40) + " is not what its tag says");
       if (tag == core("float")) value = Json(*value->as_double());
     }
@@ -211,7 +212,8 @@ class TreeBuilder : public YAML::EventHandler {
     if (text == "<<") refuse("yaml-syntax", mark, "merge keys are not carried out; write the members out");
     Open& map = open_.back();
     if (const JsonMember* first = map.value.as_object()->find_member(text))
-      refuse("yaml-duplicate-key", mark, "duplicate key " + quote(text) + ", first at line " + std::to_string(first->line));
+      refuse("yaml-duplicate-key", mark,
+             "duplicate key " + quote(text) + ", first at line " + std::to_string(first->line));
     map.member.key = text;
     map.member.offset = offset(mark);
     map.member.line = line(mark);
@@ -271,8 +273,8 @@ Result<Json> parse_yaml(std::string_view text, const JsonOptions& options) {
     return Error{kind, options.name + ": " + std::move(message), {}, {}};
   };
   if (text.size() > options.max_bytes)
-    return error("yaml-size", "the text has " + grouped(static_cast<std::uint64_t>(text.size())) +
-                                  " bytes; at most " + grouped(static_cast<std::uint64_t>(options.max_bytes)) + " are read");
+    return error("yaml-size", "the text has " + grouped(static_cast<std::uint64_t>(text.size())) + " bytes; at most " +
+                                  grouped(static_cast<std::uint64_t>(options.max_bytes)) + " are read");
   if (!is_utf8(text)) return error("yaml-syntax", "the text is not UTF-8");
   try {
     std::istringstream stream{std::string(text)};

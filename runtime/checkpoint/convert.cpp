@@ -7,7 +7,8 @@ namespace {
 template <class T>
 T load(const std::byte* p) {
   T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value | static_cast<T>(std::to_integer<T>(p[i]) << 8 * i));
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    value = static_cast<T>(value | static_cast<T>(std::to_integer<T>(p[i]) << 8 * i));
   return value;
 }
 

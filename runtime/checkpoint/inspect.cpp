@@ -42,8 +42,9 @@ std::vector<Group> make_groups(const CheckpointIndex& index, bool every_tensor) 
   return groups;
 }
 
-// A part of the module path. A name may end where others go on, so a node may have both a group and children; of two groups
-// with the same path (layers that differ in shape have different sets of numbers, so only repeated names) both are kept.
+// A part of the module path. A name may end where others go on, so a node may have both a group and children; of two
+// groups with the same path (layers that differ in shape have different sets of numbers, so only repeated names) both
+// are kept.
 struct Node {
   std::string label;
   std::vector<std::unique_ptr<Node>> children;
@@ -184,7 +185,8 @@ std::string inspect_text(const CheckpointIndex& index, const InspectOptions& opt
   if (!by_encoding.empty()) {
     std::vector<std::string> parts;
     for (const auto& [encoding, sum] : by_encoding)
-      parts.push_back(std::string(name(encoding)) + " " + counted(sum.tensors, "tensor") + " " + human_bytes(sum.bytes));
+      parts.push_back(std::string(name(encoding)) + " " + counted(sum.tensors, "tensor") + " " +
+                      human_bytes(sum.bytes));
     out += "encodings: " + join(parts, "; ") + "\n";
   }
   if (const auto beside = companions(index); !beside.empty()) {

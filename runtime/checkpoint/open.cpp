@@ -53,11 +53,13 @@ Error gguf_refused(const std::string& path) {
 }
 
 Error pickle_refused(const std::string& path) {
-  return Error{"pickle",
-               "cannot read " + quote(path) +
-                   ": files of this kind are Python pickles, which run code of their author when they are read, and are "
-                   "not accepted",
-               {}, std::string(pickle_help)};
+  return Error{
+      "pickle",
+      "cannot read " + quote(path) +
+          ": files of this kind are Python pickles, which run code of their author when they are read, and are "
+          "not accepted",
+      {},
+      std::string(pickle_help)};
 }
 
 Error no_such_path(const std::string& path) {

@@ -1,5 +1,5 @@
-// Opens what a user names as a checkpoint: a Hugging Face style folder, one .safetensors file, or a list of them. Headers
-// only; every problem comes back as an Error with the way out.
+// Opens what a user names as a checkpoint: a Hugging Face style folder, one .safetensors file, or a list of them.
+// Headers only; every problem comes back as an Error with the way out.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ struct OpenOptions {
   bool allow_trailing = false;     // accept bytes that no tensor covers, with a note (--allow-trailing-bytes)
 };
 
-// A folder with config.json, *.safetensors (with or without model.safetensors.index.json), tokenizer.json and so on; or a
-// single .safetensors, beside which the same files are looked for.
+// A folder with config.json, *.safetensors (with or without model.safetensors.index.json), tokenizer.json and so on; or
+// a single .safetensors, beside which the same files are looked for.
 Result<CheckpointIndex> open_checkpoint(const std::string& path, const OpenOptions& options = {});
 // Several .safetensors that together are one checkpoint. One path is the same as the call above.
 Result<CheckpointIndex> open_checkpoint(const std::vector<std::string>& paths, const OpenOptions& options = {});

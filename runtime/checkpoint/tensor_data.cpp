@@ -33,8 +33,8 @@ Result<TensorBytes> CheckpointData::bytes(const TensorInfo& tensor) {
     if (!slot.file) {
       Result<ReadFile> opened = ReadFile::open(file.path);
       if (!opened) return std::move(opened.error());
-      // The header was checked against the size that the file had then. A shorter file would end the program in the middle
-      // of a load; a longer one is not the file that was checked.
+      // The header was checked against the size that the file had then. A shorter file would end the program in the
+      // middle of a load; a longer one is not the file that was checked.
       if (opened->size() != file.size)
         return Error{opened->size() < file.size ? "file-shrunk" : "file-grown",
                      quote(file.label) + " had " + grouped(file.size) + " bytes when its header was read and now has " +

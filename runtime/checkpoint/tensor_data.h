@@ -29,8 +29,8 @@ class CheckpointData {
   explicit CheckpointData(std::shared_ptr<const CheckpointIndex> index, FileAccess access = FileAccess::map);
 
   const CheckpointIndex& index() const { return *index_; }
-  // "missing-tensor" (with the nearest name), "file-shrunk" and "file-grown" where the file changed since its header was
-  // read, and those of ReadFile.
+  // "missing-tensor" (with the nearest name), "file-shrunk" and "file-grown" where the file changed since its header
+  // was read, and those of ReadFile.
   Result<TensorBytes> bytes(std::string_view name);
   Result<TensorBytes> bytes(const TensorInfo& tensor);
   // All elements as f32: f16, bf16 and f32 exactly (NaN payloads too), f64 rounded to nearest even. Others are refused

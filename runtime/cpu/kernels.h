@@ -26,7 +26,7 @@ struct ProductArgs {
   std::int64_t residual_stride = 0;
   float* out = nullptr;
   std::int64_t out_stride = 0;
-  float* scratch = nullptr;                                // product_scratch(m, k) floats, aligned to 64 bytes
+  float* scratch = nullptr;                                // product_scratch(m, n, k) floats, aligned to 64 bytes
 };
 
 // Keys lie in blocks of 16 positions, transposed: [position / 16][d][position % 16], so that a vector holds one channel of
@@ -59,7 +59,7 @@ struct AttendChunk {
 struct Kernels {
   const char* isa;                                         // "avx512"
   int (*product_rows)();                                   // rows of w that are computed together: cut at multiples
-  std::int64_t (*product_scratch)(std::int64_t m, std::int64_t k);
+  std::int64_t (*product_scratch)(std::int64_t m, std::int64_t n, std::int64_t k);
   void (*product)(const ProductArgs& args);
   void (*attend)(const AttendChunk& chunk);
   // Joins a further chunk's result into a row's: max, sum, acc[dv].

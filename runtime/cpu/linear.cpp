@@ -9,12 +9,12 @@ namespace modelc::cpu {
 namespace {
 
 constexpr std::int64_t streamed_bytes = 64 * 1024;         // few tokens: weights of one piece
-constexpr std::int64_t panel_rows = 32;                    // many tokens: rows of one piece
+constexpr std::int64_t panel_rows = 64;                    // many tokens: rows of one piece
 constexpr std::int64_t mapped_tokens = 128;                // linear_map: tokens whose products wait in scratch
 
 // Rows of a piece: whole tiles, and several pieces for each worker, so that all end at about the same time.
 std::int64_t piece_rows(std::int64_t tokens, std::int64_t rows, std::int64_t row_bytes, int workers, std::int64_t tile) {
-  const std::int64_t wanted = tokens < 4 ? streamed_bytes / std::max<std::int64_t>(row_bytes, 1) : panel_rows;
+  const std::int64_t wanted = tokens <= 4 ? streamed_bytes / std::max<std::int64_t>(row_bytes, 1) : panel_rows;
   const std::int64_t fair = rows / (4 * workers);
   return (std::clamp<std::int64_t>(std::min(wanted, fair), 1, rows) + tile - 1) / tile * tile;
 }
@@ -45,21 +45,19 @@ void CpuDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tensor>
   }
   if (all == 0) return;
   const std::lock_guard guard(lock_);
-  const std::int64_t scratch = kernels_.product_scratch(m, k);
-  for (Scratch& s : scratch_) s.at_least(scratch);
   const std::int64_t piece = piece_rows(m, all, row_bytes, team_.size(), kernels_.product_rows());
+  const std::int64_t scratch = kernels_.product_scratch(m, piece, k);
+  for (Scratch& s : scratch_) s.at_least(scratch);
   std::int64_t pieces = 0;
   for (const RowBlock& b : w.blocks) pieces += (b.rows + piece - 1) / piece;
   spread(pieces, 1, m * all * k, [&](std::int64_t begin, std::int64_t end, int worker) {
-    std::int64_t first = 0;                                // piece with which the block begins
-    for (std::size_t i = 0; i < w.blocks.size(); ++i) {
+    std::size_t i = 0;
+    std::int64_t first = 0;                                // piece with which block i begins
+    for (std::int64_t c = begin; c < end; ++c) {
+      while (c >= first + (w.blocks[i].rows + piece - 1) / piece) first += (w.blocks[i++].rows + piece - 1) / piece;
       const RowBlock& b = w.blocks[i];
-      const std::int64_t past = first + (b.rows + piece - 1) / piece;
-      const std::int64_t from = (std::max(begin, first) - first) * piece;
-      const std::int64_t to = std::min((std::min(end, past) - first) * piece, b.rows);
-      first = past;
-      if (from >= to) continue;
-      ProductArgs p = product_of(x, w, b, from, to);
+      const std::int64_t from = (c - first) * piece;
+      ProductArgs p = product_of(x, w, b, from, std::min(from + piece, b.rows));
       p.m = m;
       p.out = outs[i].host<float>() + from;
       p.out_stride = b.rows;
@@ -86,7 +84,7 @@ void CpuDevice::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f,
   const std::lock_guard guard(lock_);
   const std::int64_t piece = std::min(piece_rows(m, n, row_bytes, team_.size(), kernels_.product_rows()), n);
   const std::int64_t some = std::min(m, mapped_tokens);
-  const std::int64_t product = (kernels_.product_scratch(some, k) + 15) / 16 * 16;
+  const std::int64_t product = (kernels_.product_scratch(some, piece, k) + 15) / 16 * 16;
   // The blocks' products for `some` tokens, and the result when it does not lie together in `out`.
   const std::int64_t scratch = product + (blocks + (m > 1 ? 1 : 0)) * some * piece;
   for (Scratch& s : scratch_) s.at_least(scratch);

@@ -140,12 +140,15 @@ void Sampler::filter() {
   const auto k = static_cast<std::size_t>(options_.top_k);
   const double least = k > 0 && k < logits_.size() ? kth_largest(k) : forbidden;
   candidates_.clear();
-  for (std::size_t i = 0; i < logits_.size(); ++i) {
-    if (logits_[i] < least || logits_[i] == forbidden) continue;
-    const double weight = exp_nonpositive((logits_[i] - largest) / options_.temperature);
-    // What the exponential function cannot tell from 0 is never drawn.
-    if (weight > 0) candidates_.push_back({static_cast<std::int32_t>(i), logits_[i], weight});
-  }
+  for (std::size_t i = 0; i < logits_.size(); ++i)
+    if (logits_[i] >= least && logits_[i] != forbidden) candidates_.push_back({static_cast<std::int32_t>(i), logits_[i], 0});
+  weights_.resize(candidates_.size());
+  const double temperature = options_.temperature;
+  for (std::size_t i = 0; i < weights_.size(); ++i) weights_[i] = (candidates_[i].logit - largest) / temperature;
+  for (double& w : weights_) w = exp_nonpositive(w);
+  for (std::size_t i = 0; i < weights_.size(); ++i) candidates_[i].weight = weights_[i];
+  // What the exponential function cannot tell from 0 is never drawn.
+  std::erase_if(candidates_, [](const Candidate& c) { return c.weight == 0; });
   if (options_.top_p < 1) keep_top_p();
   // The largest weight is 1, and neither of the above removes it.
   if (options_.min_p > 0)

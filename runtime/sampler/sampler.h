@@ -81,7 +81,7 @@ class Sampler {
   std::vector<double> logits_;         // [vocabulary] after bias and penalty; in double nothing overflows
   std::vector<std::uint64_t> seen_;    // [vocabulary] the call that last penalised the token
   std::uint64_t call_ = 0;
-  std::vector<double> top_;
+  std::vector<double> top_, weights_;
   std::vector<Candidate> candidates_;  // by id ascending
   std::vector<Candidate> sorted_;
 };

@@ -54,7 +54,7 @@ AddedTokens AddedTokens::read(const std::vector<Reader>& list, const Vocabulary&
     r.only({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
     AddedToken token;
     token.content = r.string("content");
-    const std::int32_t written = r.id("id");
+    const std::int32_t written = r.whole("id");
     token.single_word = r.boolean("single_word");
     token.lstrip = r.boolean("lstrip");
     token.rstrip = r.boolean("rstrip");

@@ -215,7 +215,7 @@ std::int32_t Bpe::find_merged(std::string_view left, std::string_view right, std
 void Bpe::read_merges(const Reader& reader) {
   const Reader merges = reader.member("merges");
   const JsonArray* list = merges.json().as_array();
-  if (!list) return merges.fail("tokenizer-field", "expected a list of merges");
+  if (!list) return merges.fail("tokenizer-field", "expected an array of merges");
   merges_.reserve(list->size());
   struct Parts {
     std::string_view left, right;
@@ -225,6 +225,15 @@ void Bpe::read_merges(const Reader& reader) {
   constexpr std::size_t ahead = 16;
   Parts waiting[ahead];
   std::size_t begun = 0;
+  struct Found {
+    std::int32_t left = -1, right = -1;
+    MergeTable::Merge merge{};
+  };
+  Found found[ahead];  // to be set
+  const auto set = [&](Found& f) {
+    if (f.left >= 0) merges_.set(f.left, f.right, f.merge);
+    f.left = -1;
+  };
   std::int32_t guess = 0;
   std::uint32_t rank = 0;
   const auto fail = [&](std::size_t i, const std::string& what) {
@@ -245,9 +254,13 @@ void Bpe::read_merges(const Reader& reader) {
     if (left < 0 || right < 0 || merged < 0)
       return fail(i, "the token " + quote(left < 0 ? p.left : right < 0 ? p.right : std::string(p.left).append(p.right)) +
                          " is not in the vocabulary");
-    merges_.set(left, right, {rank++, merged});
+    merges_.prefetch(left, right);
+    Found& place = found[i % ahead];
+    set(place);
+    place = {left, right, {rank++, merged}};
     guess = merged;
   }
+  for (std::size_t i = 0; i < ahead; ++i) set(found[(list->size() + i) % ahead]);
 }
 
 void Bpe::index_characters() {

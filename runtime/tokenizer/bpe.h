@@ -25,6 +25,8 @@ class MergeTable {
 
   void reserve(std::size_t merges);
   void set(std::int32_t left, std::int32_t right, Merge merge);  // replaces one that is there
+  // Begins to bring into the cache what set() and find() will look at.
+  void prefetch(std::int32_t left, std::int32_t right) const { __builtin_prefetch(&slots_[slot(pack(left, right))]); }
   Merge find(std::int32_t left, std::int32_t right) const {
     const std::uint64_t key = pack(left, right);
     for (std::size_t at = slot(key);; at = (at + 1) & mask_) {

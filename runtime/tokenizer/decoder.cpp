@@ -282,7 +282,7 @@ void read_into(const Reader& reader, std::vector<std::unique_ptr<Decoder>>& deco
     std::string content = reader.string("content");
     if (reader.ok() && (content.empty() || utf8::next(content, 0).size != content.size()))
       reader.member("content").fail("tokenizer-field", "expected one character");
-    const std::int32_t start = reader.id("start"), stop = reader.id("stop");
+    const std::int32_t start = reader.whole("start"), stop = reader.whole("stop");
     decoders.push_back(std::make_unique<Strip>(std::move(content), static_cast<std::size_t>(start),
                                                static_cast<std::size_t>(stop)));
   } else if (type == "Sequence") {

@@ -71,7 +71,7 @@ std::unique_ptr<PostProcessor> read_template(const Reader& reader) {
       return nullptr;
     }
     std::vector<std::int32_t> ids;
-    for (const Reader& id : all.member(name).list("ids")) ids.push_back(id.as_id());
+    for (const Reader& id : all.member(name).list("ids")) ids.push_back(id.as_whole());
     parts.push_back({false, std::move(ids)});
   }
   return std::make_unique<Template>(std::move(parts));

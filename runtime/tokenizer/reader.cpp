@@ -49,11 +49,11 @@ std::string Reader::as_string() const {
   return {};
 }
 
-std::int32_t Reader::as_id() const {
+std::int32_t Reader::as_whole() const {
   const std::optional<std::uint64_t> n = value_->as_uint();
   if (n && *n < static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) return static_cast<std::int32_t>(*n);
-  if (value_->is_number()) fail("tokenizer-field", "is no token id (a whole number from 0 to 2147483646)");
-  else wrong_kind("a token id");
+  if (value_->is_number()) fail("tokenizer-field", "expected a whole number from 0 to 2147483646, found another");
+  else wrong_kind("a whole number");
   return 0;
 }
 
@@ -68,14 +68,14 @@ bool Reader::boolean(std::string_view key) const {
 
 bool Reader::boolean(std::string_view key, bool otherwise) const { return has(key) ? boolean(key) : otherwise; }
 
-std::int32_t Reader::id(std::string_view key) const { return member(key).as_id(); }
+std::int32_t Reader::whole(std::string_view key) const { return member(key).as_whole(); }
 
 std::vector<Reader> Reader::list(std::string_view key) const {
   const Reader value = member(key);
   std::vector<Reader> items;
   const JsonArray* array = value.value_->as_array();
   if (!array) {
-    value.wrong_kind("a list");
+    value.wrong_kind("an array");
     return items;
   }
   items.reserve(array->size());

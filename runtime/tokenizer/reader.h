@@ -40,13 +40,13 @@ class Reader {
   std::string string(std::string_view key) const;
   bool boolean(std::string_view key) const;
   bool boolean(std::string_view key, bool otherwise) const;
-  // A token id: 0 .. 2^31 - 2.
-  std::int32_t id(std::string_view key) const;
+  // 0 .. 2^31 - 2: a token id or a count.
+  std::int32_t whole(std::string_view key) const;
   std::vector<Reader> list(std::string_view key) const;
 
-  // This value itself as a string, or an id.
+  // This value itself.
   std::string as_string() const;
-  std::int32_t as_id() const;
+  std::int32_t as_whole() const;
 
   // The member "type".
   std::string type() const { return string("type"); }

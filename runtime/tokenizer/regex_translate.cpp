@@ -143,6 +143,13 @@ class Translator {
   }
 
   std::string group(int depth, bool first) {
+    const bool ignore_case = ignore_case_;
+    std::string out = group_within(depth, first);
+    ignore_case_ = ignore_case;
+    return out;
+  }
+
+  std::string group_within(int depth, bool first) {
     ++at_;
     std::string open = "(?:";
     if (take("?#")) {
@@ -185,10 +192,14 @@ class Translator {
   std::string options() {
     std::string out;
     while (more() && !looking_at(")") && !looking_at(":")) {
-      if (take("i")) out += 'i';
-      else if (take("m")) out += 's';
-      else if (take("-") && out.find('-') == std::string::npos) out += '-';
-      else {
+      if (take("i")) {
+        ignore_case_ = out.find('-') == std::string::npos;
+        out += 'i';
+      } else if (take("m")) {
+        out += 's';
+      } else if (take("-") && out.find('-') == std::string::npos) {
+        out += '-';
+      } else {
         refuse("an option other than i and m, or a group of another kind,");
         return {};
       }
@@ -198,7 +209,8 @@ class Translator {
 
   // What follows a backslash, outside of brackets.
   std::string escape() {
-    if (std::optional<Set> set = class_escape(true)) return positive(*set);
+    // Oniguruma takes \p{Lu} as it is even where case is ignored; PCRE2, by its version.
+    if (std::optional<Set> set = class_escape(true)) return ignore_case_ ? "(?-i:" + positive(*set) + ")" : positive(*set);
     if (error_) return {};
     const char32_t c = utf8::next(in_, std::min(at_ + 1, in_.size() - 1)).code;
     const auto word = [&] { return regex::word_set(true, additions_); };
@@ -320,6 +332,14 @@ class Translator {
     return set;
   }
 
+  // Between brackets Oniguruma adds the other cases of everything, and complements after that.
+  void refuse_if_cased(const Set& set) {
+    const std::string all = set.items + (set.others.empty() ? "" : set.others[0]);
+    for (const char* cased : {"\\p{Lu}", "\\p{Ll}", "\\p{Lt}", "\\p{sc:"})
+      if (all.starts_with(cased) || all.starts_with("[^" + std::string(cased)))
+        refuse("a property of one case or script between brackets where case is ignored");
+  }
+
   // After a [ : up to its ], as an expression that matches one character.
   std::string bracket(int depth) {
     if (depth > 100) refuse("classes nested more than 100 deep");
@@ -353,11 +373,13 @@ class Translator {
     if (take("[:")) return posix(set);
     if (looking_at("[")) {
       ++at_;
+      if (ignore_case_ && looking_at("^")) refuse("a complement within a class where case is ignored");
       set.others.push_back(bracket(depth + 1));
       return;
     }
     if (looking_at("\\")) {
       if (std::optional<Set> inner = class_escape(false)) {
+        if (ignore_case_) refuse_if_cased(*inner);
         set.add(*inner);
         // A - after a class is a - only where the ] follows.
         if (looking_at("-") && !looking_at("-]")) refuse("a range that begins with a class");
@@ -399,6 +421,7 @@ class Translator {
 
   std::string_view in_;
   bool additions_;
+  bool ignore_case_ = false;
   std::size_t at_ = 0;
   std::optional<Error> error_;
 };

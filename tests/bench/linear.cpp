@@ -3,10 +3,10 @@
 //
 //   bench_linear [threads] [isa]
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <random>
 #include <string>
 #include <vector>
@@ -22,8 +22,12 @@ namespace {
 
 using Vector = float __attribute__((vector_size(64)));
 
+// With one thread the process's own time, so that other programs on the machine disturb less.
+bool own_time = false;
 double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  std::timespec t{};
+  clock_gettime(own_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
 // Median seconds of f() after a warm-up, over about half a second.
@@ -41,7 +45,7 @@ double seconds(F&& f) {
   return times[times.size() / 2];
 }
 
-float sink = 0;
+volatile float sink = 0;
 
 double streaming_read(ThreadTeam& team, const std::byte* data, std::int64_t size) {
   const std::int64_t piece = 256 * 1024;
@@ -185,6 +189,7 @@ void attend_line(Device& device, std::int64_t tokens, std::int64_t before, std::
 
 int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
+  own_time = threads == 1;
   auto opened = open_cpu({threads, argc > 2 ? argv[2] : ""});
   if (!opened) {
     std::fprintf(stderr, "%s\n", opened.error().text().c_str());

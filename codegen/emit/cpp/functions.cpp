@@ -122,18 +122,17 @@ class Body {
       const std::string& s = text_[b->buffer.index];
       return b->shape == f_.buffers[b->buffer.index].type.shape ? s : s + ".as(" + shape(b->shape) + ")";
     }
-    if (const auto* w = std::get_if<plan::WeightRef>(&o)) return path(w->member) + ".tensor";
-    if (const auto* c = std::get_if<plan::ConstRef>(&o)) return path(c->member) + ".tensor";
+    if (const auto* w = std::get_if<plan::WeightRef>(&o)) return path(w->member) + ".tensor" + view(w->view);
+    if (const auto* c = std::get_if<plan::ConstRef>(&o)) return path(c->member) + ".tensor" + view(c->view);
     if (const auto* v = std::get_if<plan::StepValueRef>(&o)) {
       const std::string& s = once_.at(v->index);
       return v->shape == class_.step_values[v->index].shape ? s : s + ".as(" + shape(v->shape) + ")";
     }
     if (const auto* f = std::get_if<plan::BatchField>(&o))
-      return f->field == "outputs" ? "s.output_rows()" : f->field == "last" ? "s.last_rows()" : "s." + f->field + "()";
+      return (f->field == "outputs" ? "s.output_rows()" : f->field == "last" ? "s.last_rows()" : "s." + f->field + "()") + view(f->view);
     return "{}";
   }
-  // As an input of a map kernel, where an index may be seen under another shape.
-  std::string map_input(const plan::Operand& o) const { return text(o); }
+  std::string view(const std::optional<std::vector<graph::DimId>>& v) const { return v ? ".as(" + shape(*v) + ")" : ""; }
 
   void once_values(const std::vector<plan::Step>& list) {
     for (const plan::Step& s : list) {
@@ -247,7 +246,7 @@ class Body {
   }
   void step(const plan::Map& k, const plan::Step& s) {
     std::vector<std::string> in;
-    for (const auto& o : k.inputs) in.push_back(map_input(o));
+    for (const auto& o : k.inputs) in.push_back(text(o));
     line("s.map(", {kernel(k.kernel), braced(in), text(k.out)}, ");", s);
   }
   void step(const plan::Copy& k, const plan::Step& s) { line("s.copy(", {text(k.from), text(k.to)}, ");", s); }

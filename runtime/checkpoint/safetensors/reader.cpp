@@ -11,9 +11,9 @@
 //                            "data_offsets": [0, 1152] },    first byte and the one after the last, counted from 8 + n
 //     … }
 //
-// Elements lie row by row without padding; nothing aligns a tensor. The ranges do not overlap and leave no byte of the data
-// uncovered. Length, shape, type and offsets are independent numbers of which each may lie: all are checked here, against
-// each other and against the size of the file, before anything is allocated by them, and by nothing later.
+// Elements lie row by row without padding; nothing aligns a tensor. The ranges do not overlap and leave no byte of the
+// data uncovered. Length, shape, type and offsets are independent numbers of which each may lie: all are checked here,
+// against each other and against the size of the file, before anything is allocated by them, and by nothing later.
 #include "runtime/checkpoint/safetensors/reader.h"
 
 #include <algorithm>
@@ -190,8 +190,10 @@ class HeaderReader {
     const std::string* spelling = dtype->as_string();
     const auto encoding = spelling ? encoding_from_safetensors(*spelling) : std::nullopt;
     if (!encoding)
-      return refuse_tensor("dtype", t, "dtype " + (spelling ? quote(*spelling) : "that is " + std::string(kind_name(dtype->kind()))) +
-                                           " is not known");
+      return refuse_tensor("dtype", t,
+                           "dtype " +
+                               (spelling ? quote(*spelling) : "that is " + std::string(kind_name(dtype->kind()))) +
+                               " is not known");
     t.encoding = *encoding;
     if (!read_shape(*shape, t) || !read_offsets(*offsets, t, *spelling)) return false;
     out_.tensors.push_back(std::move(t));
@@ -205,7 +207,8 @@ class HeaderReader {
     for (const Json& e : *extents) {
       const auto extent = e.as_int();
       if (!extent || *extent < 0)
-        return refuse_tensor("shape", t, "shape holds " + printable(dump(e), 40) + "; extents are whole numbers from 0 to 2^63 - 1");
+        return refuse_tensor(
+            "shape", t, "shape holds " + printable(dump(e), 40) + "; extents are whole numbers from 0 to 2^63 - 1");
       t.shape.push_back(*extent);
     }
     return true;
@@ -277,9 +280,10 @@ class HeaderReader {
     if (at < out_.file.size) {
       const std::uint64_t rest = out_.file.size - at;
       if (!options_.allow_trailing)
-        return refuse("trailing-bytes",
-                      counted(rest, "byte") + " after the last tensor" + (rest == 1 ? " belongs" : " belong") + " to no tensor",
-                      "--allow-trailing-bytes accepts such a file, if you trust the program that wrote it");
+        return refuse(
+            "trailing-bytes",
+            counted(rest, "byte") + " after the last tensor" + (rest == 1 ? " belongs" : " belong") + " to no tensor",
+            "--allow-trailing-bytes accepts such a file, if you trust the program that wrote it");
       uncovered += rest;
     }
     if (uncovered)

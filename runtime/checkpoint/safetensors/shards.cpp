@@ -23,7 +23,8 @@ constexpr std::uint64_t max_numbered = 100'000;
 
 // Whether the entry is a path below the folder by its text alone.
 bool stays_inside(std::string_view entry) {
-  if (entry.empty() || entry.front() == '/' || entry.find('\\') != entry.npos || entry.find('\0') != entry.npos) return false;
+  if (entry.empty() || entry.front() == '/' || entry.find('\\') != entry.npos || entry.find('\0') != entry.npos)
+    return false;
   for (std::string_view part : split(entry, '/'))
     if (part.empty() || part == "." || part == "..") return false;
   return true;
@@ -41,19 +42,21 @@ Status check_files_there(const std::string& folder, const ShardMap& map) {
   for (std::size_t i = 0; i < map.files.size(); ++i) {
     std::error_code code;
     // A link that leads nowhere counts as there; opening it says what is wrong.
-    if (std::filesystem::symlink_status(folder + "/" + map.files[i], code).type() != std::filesystem::file_type::not_found)
+    if (std::filesystem::symlink_status(folder + "/" + map.files[i], code).type() !=
+        std::filesystem::file_type::not_found)
       continue;
     absent.push_back(printable(map.files[i]) + " (" + counted(held[i], "tensor") + ")");
     absent_tensors += held[i];
   }
   if (absent.empty()) return {};
-  return Error{"missing-shard",
-               counted(absent.size(), "file") + " of the " + grouped(static_cast<std::uint64_t>(map.files.size())) +
-                   " in " + map.name + (absent.size() == 1 ? " is" : " are") + " missing: " + listed(absent, 8),
-               {"with " + (absent.size() == 1 ? std::string("it ") : std::string("them ")) +
-                    counted(absent_tensors, "tensor") + " of " + grouped(static_cast<std::uint64_t>(map.tensors.size())),
-                "folder " + quote(folder, 1000)},
-               "download the missing file" + std::string(absent.size() == 1 ? "" : "s") + " into the folder"};
+  return Error{
+      "missing-shard",
+      counted(absent.size(), "file") + " of the " + grouped(static_cast<std::uint64_t>(map.files.size())) + " in " +
+          map.name + (absent.size() == 1 ? " is" : " are") + " missing: " + listed(absent, 8),
+      {"with " + (absent.size() == 1 ? std::string("it ") : std::string("them ")) + counted(absent_tensors, "tensor") +
+           " of " + grouped(static_cast<std::uint64_t>(map.tensors.size())),
+       "folder " + quote(folder, 1000)},
+      "download the missing file" + std::string(absent.size() == 1 ? "" : "s") + " into the folder"};
 }
 
 }  // namespace
@@ -131,7 +134,10 @@ Status check_shards(const ShardMap& map, CheckpointIndex& opened) {
     if (!listed_in.contains(t.name)) extra.push_back(t.name);
 
   const auto report = [&](const char* kind, std::string message, const std::vector<std::string>& names) {
-    Error error{kind, std::move(message), {}, "the index and the files come from different versions; download all of them again"};
+    Error error{kind,
+                std::move(message),
+                {},
+                "the index and the files come from different versions; download all of them again"};
     for (std::string& line : name_lines(names)) error.notes.push_back(std::move(line));
     error.notes.push_back("index " + quote(map.path, 1000));
     return error;
@@ -187,9 +193,10 @@ Result<std::vector<std::string>> numbered_shards(const std::vector<std::string>&
   if (sets.size() > 1) {
     std::vector<std::string> stems;
     for (const auto& [key, set] : sets) stems.push_back(printable(set.parts.begin()->second));
-    return Error{"ambiguous-checkpoint", "the folder holds " + counted(sets.size(), "set") + " of numbered files, with " +
-                                             listed(stems, 4),
-                 {}, "keep the files of one model in a folder, or name the files that are meant"};
+    return Error{"ambiguous-checkpoint",
+                 "the folder holds " + counted(sets.size(), "set") + " of numbered files, with " + listed(stems, 4),
+                 {},
+                 "keep the files of one model in a folder, or name the files that are meant"};
   }
   const Set& set = sets.begin()->second;
   std::vector<std::string> present, absent;
@@ -198,7 +205,8 @@ Result<std::vector<std::string>> numbered_shards(const std::vector<std::string>&
   const std::uint64_t first = set.parts.contains(0) ? 0 : 1;
   const std::uint64_t last = first + set.of - 1;
   if (set.of == 0 || set.of > max_numbered || set.parts.rbegin()->first > last)
-    return Error{"missing-shard", "the number in " + quote(set.parts.rbegin()->second) + " is beyond the count in it", {}, {}};
+    return Error{
+        "missing-shard", "the number in " + quote(set.parts.rbegin()->second) + " is beyond the count in it", {}, {}};
   std::vector<std::uint64_t> numbers;
   for (std::uint64_t n = first; n <= last; ++n)
     if (!set.parts.contains(n)) numbers.push_back(n);

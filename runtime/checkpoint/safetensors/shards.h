@@ -1,4 +1,5 @@
-// A checkpoint in several files: the index that says which file holds which tensor, and numbered file names without one.
+// A checkpoint in several files: the index that says which file holds which tensor, and numbered file names without
+// one.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ struct ShardMap {
   std::string name;                                            // of the index file, as messages call it
   std::string path;
   std::vector<std::string> files;                              // in the order of their names; relative to the folder
-  std::vector<std::pair<std::string, std::uint32_t>> tensors;  // name and position in `files`, in the order of the index
+  std::vector<std::pair<std::string, std::uint32_t>>
+      tensors;  // name and position in `files`, in the order of the index
   std::optional<std::uint64_t> total_size;
 };
 
@@ -27,8 +29,8 @@ struct ShardMap {
 Result<ShardMap> read_shard_map(const std::string& folder, const std::string& name);
 
 // Compares the index with the files' headers, both ways. A tensor that the index places in a file that does not hold it
-// ("index-missing-tensor", "index-wrong-shard") and one that the index does not mention ("index-extra-tensor") are errors;
-// a wrong total_size is a note in `opened`, as many published indexes have one.
+// ("index-missing-tensor", "index-wrong-shard") and one that the index does not mention ("index-extra-tensor") are
+// errors; a wrong total_size is a note in `opened`, as many published indexes have one.
 Status check_shards(const ShardMap& map, CheckpointIndex& opened);
 
 // "model-00002-of-00005.safetensors" is number 2 of 5 of "model".

@@ -19,12 +19,14 @@ Status SafetensorsWriter::add(std::string name, DType dtype, std::vector<std::in
   const std::optional<std::int64_t> size = stored_bytes(encoding_of(dtype), shape);
   if (!size || static_cast<std::uint64_t>(*size) != bytes.size())
     return Error{"size-mismatch",
-                 "tensor " + quote(name) + ": " + std::string(modelc::name(dtype)) + " " + shape_text(shape) + " takes " +
-                     (size ? grouped(*size) + " bytes" : std::string("no possible number of bytes")) + ", given " +
-                     grouped(static_cast<std::uint64_t>(bytes.size())),
-                 {}, {}};
+                 "tensor " + quote(name) + ": " + std::string(modelc::name(dtype)) + " " + shape_text(shape) +
+                     " takes " + (size ? grouped(*size) + " bytes" : std::string("no possible number of bytes")) +
+                     ", given " + grouped(static_cast<std::uint64_t>(bytes.size())),
+                 {},
+                 {}};
   if (name == "__metadata__")
-    return Error{"reserved-name", "a tensor cannot be called \"__metadata__\": the format keeps that name for itself", {}, {}};
+    return Error{
+        "reserved-name", "a tensor cannot be called \"__metadata__\": the format keeps that name for itself", {}, {}};
   if (!is_utf8(name)) return Error{"name", "the name " + quote(name) + " is not UTF-8", {}, {}};
   if (!names_.insert(name).second)
     return Error{"duplicate-name", "tensor " + quote(name) + " is added twice", {}, {}};

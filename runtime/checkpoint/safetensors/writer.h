@@ -14,12 +14,12 @@
 
 namespace modelc {
 
-// Collects named tensors and writes them, wide elements first and otherwise in the order in which they were added, so that
-// each is aligned to its element and no byte lies between them.
+// Collects named tensors and writes them, wide elements first and otherwise in the order in which they were added, so
+// that each is aligned to its element and no byte lies between them.
 class SafetensorsWriter {
  public:
-  // Copies the bytes (little-endian). They must be as many as the shape says ("size-mismatch"); a name may come only once
-  // ("duplicate-name"), be UTF-8 ("name") and not the format's own ("reserved-name").
+  // Copies the bytes (little-endian). They must be as many as the shape says ("size-mismatch"); a name may come only
+  // once ("duplicate-name"), be UTF-8 ("name") and not the format's own ("reserved-name").
   Status add(std::string name, DType dtype, std::vector<std::int64_t> shape, std::span<const std::byte> bytes);
   Status add_f32(std::string name, std::vector<std::int64_t> shape, std::span<const float> values);
   Status add_i32(std::string name, std::vector<std::int64_t> shape, std::span<const std::int32_t> values);

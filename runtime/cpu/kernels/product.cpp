@@ -3,8 +3,9 @@
 // lanes at the end. So an element's bits depend neither on the tile that it fell into nor on the number of tokens.
 //
 // Few tokens (decode): weights are converted in registers as they stream by, tile_n rows at a time. Many tokens: a panel of
-// tile_n rows, panel_k columns wide, is converted once into f32 that stays in the first-level cache while all tokens pass
-// by; partial sums of a panel that is not the last wait in memory as whole vectors.
+// tile_n rows, panel_k columns wide, is converted once into f32 that stays in the first-level cache while a block of tokens
+// passes by; the tokens' columns stay in the second-level cache while the panels of all rows pass; partial sums wait there
+// too, as whole vectors.
 #include "runtime/cpu/kernels/simd.h"
 #include "runtime/cpu/kernels/table.h"
 
@@ -23,38 +24,48 @@ constexpr int tile_m = 2, tile_n = 4;
 constexpr int64_t panel_k = 1024;
 #endif
 
-// Tokens that pass by a panel before the next one is made: their rows of x should stay in the second-level cache.
-constexpr int64_t cached_x = 768 * 1024 / 4;               // floats
-constexpr int64_t least_block_m = 48;
+constexpr int64_t direct_m = 2 * tile_m;                   // up to so many tokens no panel is made
+constexpr int64_t most_block_m = 72;                       // tokens of a block: 72 · 640 · 4 = 180 kB of x
 
-struct F32Panel {                                          // a panel's rows, padded with zeros to whole vectors
-  static constexpr int64_t size = 4;
-  MODELC_INLINE F get(const std::byte* p) { return load(reinterpret_cast<const float*>(p)); }
-};
+// acc[i][j] += x[i] · w[j] over one vector of columns.
+template <int M, int N>
+MODELC_INLINE void step(const F (&x)[M], F w, int j, F (&acc)[M][N]) {
+  hold(w);
+  for (int i = 0; i < M; ++i) acc[i][j] = fma(x[i], w, acc[i][j]);
+}
 
-// Adds x[i][k0..k1) · w[j][k0..k1) to the sums. k1 - k0 is a multiple of lanes, but for `rest` elements that follow it.
+// All columns of M tokens and N rows of w as they are stored. The same columns of the next N rows are asked for ahead: the
+// hardware sees only N short runs, and begins anew with each.
 template <int M, int N, class W>
-MODELC_INLINE void tile(const float* x, int64_t x_stride, const std::byte* w, int64_t w_stride, int64_t count, int64_t rest,
-                        F (&acc)[M][N]) {
-  const float* xs[M];
-  const std::byte* ws[N];
-  for (int i = 0; i < M; ++i) xs[i] = x + i * x_stride;
-  for (int j = 0; j < N; ++j) ws[j] = w + j * w_stride;
-  for (int64_t k = 0; k < count; k += lanes) {
-    F a[M];
-    for (int i = 0; i < M; ++i) a[i] = load(xs[i] + k);
-    for (int j = 0; j < N; ++j) {
-      const F b = W::get(ws[j] + k * W::size);
-      for (int i = 0; i < M; ++i) acc[i][j] = fma(a[i], b, acc[i][j]);
+MODELC_INLINE void stored_tile(const float* x, int64_t x_stride, const std::byte* w, int64_t w_stride, int64_t k,
+                               F (&acc)[M][N]) {
+  constexpr int64_t line = 64 / W::size;                   // columns
+  int64_t c = 0;
+  F a[M];
+  for (; c + line <= k; c += line) {
+    for (int j = 0; j < N; ++j) __builtin_prefetch(w + (N + j) * w_stride + c * W::size);
+    for (int64_t v = c; v < c + line; v += lanes) {
+      for (int i = 0; i < M; ++i) a[i] = load(x + i * x_stride + v);
+      for (int j = 0; j < N; ++j) step(a, W::get(w + j * w_stride + v * W::size), j, acc);
     }
   }
-  if (rest > 0) {
+  for (; c + lanes <= k; c += lanes) {
+    for (int i = 0; i < M; ++i) a[i] = load(x + i * x_stride + c);
+    for (int j = 0; j < N; ++j) step(a, W::get(w + j * w_stride + c * W::size), j, acc);
+  }
+  if (c < k) {
+    for (int i = 0; i < M; ++i) a[i] = load_part(x + i * x_stride + c, k - c);
+    for (int j = 0; j < N; ++j) step(a, get_part<W>(w + j * w_stride + c * W::size, k - c), j, acc);
+  }
+}
+
+// `vectors` vectors of columns of M tokens and N rows, both packed: [vector][token or row][lane], filled up with zeros.
+template <int M, int N>
+MODELC_INLINE void packed_tile(const float* x, const float* w, int64_t vectors, F (&acc)[M][N]) {
+  for (int64_t v = 0; v < vectors; ++v) {
     F a[M];
-    for (int i = 0; i < M; ++i) a[i] = load_part(xs[i] + count, rest);
-    for (int j = 0; j < N; ++j) {
-      const F b = get_part<W>(ws[j] + count * W::size, rest);
-      for (int i = 0; i < M; ++i) acc[i][j] = fma(a[i], b, acc[i][j]);
-    }
+    for (int i = 0; i < M; ++i) a[i] = load(x + (v * M + i) * lanes);
+    for (int j = 0; j < N; ++j) step(a, load(w + (v * N + j) * lanes), j, acc);
   }
 }
 
@@ -80,38 +91,50 @@ MODELC_INLINE void finish(const ProductArgs& args, int64_t m0, int64_t n0, const
 }
 
 template <int M, int N, class W>
-void direct(const ProductArgs& args, int64_t n0) {
+void direct(const ProductArgs& args, int64_t m0, int64_t n0) {
   F acc[M][N];
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < N; ++j) acc[i][j] = zero();
-  const int64_t whole = args.k / lanes * lanes;
-  tile<M, N, W>(args.x, args.x_stride, args.w + n0 * args.w_stride, args.w_stride, whole, args.k - whole, acc);
-  finish<M, N>(args, 0, n0, acc);
+  stored_tile<M, N, W>(args.x + m0 * args.x_stride, args.x_stride, args.w + n0 * args.w_stride, args.w_stride, args.k, acc);
+  finish<M, N>(args, m0, n0, acc);
 }
 
-template <int M, class W>
-void direct_rows(const ProductArgs& args) {
-  int64_t n = 0;
-  for (; n + tile_n <= args.n; n += tile_n) direct<M, tile_n, W>(args, n);
-  for (; n < args.n; ++n) direct<M, 1, W>(args, n);
+template <int N, class W>
+void direct_tokens(const ProductArgs& args, int64_t n) {
+  int64_t m = 0;
+  for (; m + tile_m <= args.m; m += tile_m) direct<tile_m, N, W>(args, m, n);
+  if constexpr (tile_m > 2)
+    if (args.m - m == 2) return direct<2, N, W>(args, m, n);
+  if (m < args.m) direct<1, N, W>(args, m, n);
 }
 
-// Rows n0.. of w, columns k0..k1, as f32 rows of `width` floats.
 template <class W>
-void make_panel(const ProductArgs& args, int64_t n0, int64_t rows, int64_t k0, int64_t k1, int64_t width, float* panel) {
+void all_direct(const ProductArgs& args) {
+  int64_t n = 0;
+  for (; n + tile_n <= args.n; n += tile_n) direct_tokens<tile_n, W>(args, n);
+  for (; n < args.n; ++n) direct_tokens<1, W>(args, n);
+}
+
+// Rows of something stored as W, columns [0, k), packed.
+template <class W>
+MODELC_INLINE void pack(const std::byte* from, int64_t stride, int64_t rows, int64_t k, float* to) {
   for (int64_t j = 0; j < rows; ++j) {
-    const std::byte* from = args.w + (n0 + j) * args.w_stride + k0 * W::size;
-    float* to = panel + j * width;
-    int64_t k = 0;
-    for (; k + lanes <= k1 - k0; k += lanes) store(to + k, W::get(from + k * W::size));
-    if (k < k1 - k0) store(to + k, get_part<W>(from + k * W::size, k1 - k0 - k));
+    const std::byte* row = from + j * stride;
+    float* at = to + j * lanes;
+    int64_t c = 0;
+    for (; c + lanes <= k; c += lanes, at += rows * lanes) store(at, W::get(row + c * W::size));
+    if (c < k) store(at, get_part<W>(row + c * W::size, k - c));
   }
 }
 
+// How many of `left` tokens the next tile takes.
+MODELC_INLINE int64_t tile_tokens(int64_t left) { return left < tile_m ? left : tile_m; }
+
 struct Pass {                                              // one panel against a block of tokens
+  const float* x;                                          // the block's tiles, packed one after another
   const float* panel;
-  int64_t width;
-  int64_t n0, m0, m1, k0, k1;
+  int64_t vectors;                                         // of columns
+  int64_t n0, m0, m1;
   bool first, last;                                        // of the panels along k
   float* partial;                                          // [m1 - m0][N] vectors
 };
@@ -122,16 +145,7 @@ void pass_tile(const ProductArgs& args, const Pass& p, int64_t m) {
   float* partial = p.partial + (m - p.m0) * N * lanes;
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < N; ++j) acc[i][j] = p.first ? zero() : load(partial + (i * N + j) * lanes);
-  const int64_t whole = (p.k1 - p.k0) / lanes * lanes;
-  const float* x = args.x + m * args.x_stride + p.k0;
-  tile<M, N, F32Panel>(x, args.x_stride, reinterpret_cast<const std::byte*>(p.panel), p.width * 4, whole,
-                       0, acc);
-  if (const int64_t rest = p.k1 - p.k0 - whole; rest > 0) {
-    for (int j = 0; j < N; ++j) {
-      const F b = load(p.panel + j * p.width + whole);
-      for (int i = 0; i < M; ++i) acc[i][j] = fma(load_part(x + i * args.x_stride + whole, rest), b, acc[i][j]);
-    }
-  }
+  packed_tile<M, N>(p.x + (m - p.m0) * p.vectors * lanes, p.panel, p.vectors, acc);
   if (p.last) return finish<M, N>(args, m, p.n0, acc);
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < N; ++j) store(partial + (i * N + j) * lanes, acc[i][j]);
@@ -146,50 +160,54 @@ void pass(const ProductArgs& args, const Pass& p) {
   if (m < p.m1) pass_tile<1, N>(args, p, m);
 }
 
-int64_t block_m(int64_t m, int64_t k) {
-  const int64_t fits = cached_x / (k > 0 ? k : 1);
-  const int64_t b = fits < least_block_m ? least_block_m : fits;
-  return m < b ? m : b;
+// Blocks of about the same number of tokens, in whole tiles.
+int64_t block_m(int64_t m) {
+  const int64_t blocks = (m + most_block_m - 1) / most_block_m;
+  return ((m + blocks - 1) / blocks + tile_m - 1) / tile_m * tile_m;
 }
 
 template <class W>
 void by_panels(const ProductArgs& args) {
   const int64_t parts = (args.k + panel_k - 1) / panel_k;
   const int64_t width = ((args.k + parts - 1) / parts + lanes - 1) / lanes * lanes;
-  const int64_t block = block_m(args.m, args.k);
+  const int64_t block = block_m(args.m);
   float* panel = args.scratch;
-  float* partial = panel + tile_n * panel_k;
+  float* x = panel + tile_n * panel_k;
   for (int64_t m0 = 0; m0 < args.m; m0 += block) {
     const int64_t m1 = m0 + block < args.m ? m0 + block : args.m;
-    for (int64_t n = 0; n < args.n;) {
-      const int64_t rows = args.n - n < tile_n ? 1 : tile_n;
-      for (int64_t k0 = 0; k0 < args.k; k0 += width) {
-        const int64_t k1 = k0 + width < args.k ? k0 + width : args.k;
-        make_panel<W>(args, n, rows, k0, k1, width, panel);
-        const Pass p = {panel, width, n, m0, m1, k0, k1, k0 == 0, k1 == args.k, partial};
+    for (int64_t k0 = 0; k0 < args.k; k0 += width) {
+      const int64_t k1 = k0 + width < args.k ? k0 + width : args.k, vectors = (k1 - k0 + lanes - 1) / lanes;
+      for (int64_t m = m0; m < m1; m += tile_m)
+        pack<F32Weights>(reinterpret_cast<const std::byte*>(args.x + m * args.x_stride + k0), args.x_stride * 4,
+                         tile_tokens(m1 - m), k1 - k0, x + (m - m0) * vectors * lanes);
+      float* partial = x + block * panel_k;
+      for (int64_t n = 0; n < args.n;) {
+        const int64_t rows = args.n - n < tile_n ? 1 : tile_n;
+        const std::byte* w = args.w + n * args.w_stride + k0 * W::size;
+        if (rows == 1) pack<W>(w, args.w_stride, 1, k1 - k0, panel);
+        else pack<W>(w, args.w_stride, tile_n, k1 - k0, panel);
+        const Pass p = {x, panel, vectors, n, m0, m1, k0 == 0, k1 == args.k, partial};
         if (rows == 1) pass<1>(args, p);
         else pass<tile_n>(args, p);
+        n += rows;
+        partial += (m1 - m0) * rows * lanes;
       }
-      n += rows;
     }
   }
 }
 
 template <class W>
 void product_of(const ProductArgs& args) {
-  switch (args.m) {
-    case 1: return direct_rows<1, W>(args);
-    case 2: return direct_rows<2, W>(args);
-#if defined(__AVX2__)
-    case 3: return direct_rows<3, W>(args);
-#endif
-    default: return by_panels<W>(args);
-  }
+  if (args.m <= direct_m) all_direct<W>(args);
+  else by_panels<W>(args);
 }
 
 }  // namespace
 
-int64_t product_scratch(int64_t m, int64_t k) { return tile_n * panel_k + block_m(m, k) * tile_n * lanes; }
+int64_t product_scratch(int64_t m, int64_t n, int64_t k) {
+  if (m <= direct_m) return 0;
+  return tile_n * panel_k + block_m(m) * panel_k + (k > panel_k ? block_m(m) * n * lanes : 0);
+}
 
 void product(const ProductArgs& args) {
   if (args.m <= 0 || args.n <= 0) return;

@@ -58,6 +58,8 @@ MODELC_INLINE F load_bf16(const std::byte* p) {
 MODELC_INLINE F load_f16(const std::byte* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
+// Makes the compiler load v once, where it would rather read memory again in every instruction that uses it.
+MODELC_INLINE void hold(F& v) { __asm__("" : "+v"(v)); }
 // The sum of each of four vectors: lanes 8 apart are added, then 4, 2 and 1.
 MODELC_INLINE __m128 sums(F a, F b, F c, F d) {
   const F ab = _mm512_shuffle_f32x4(a, b, 0x44) + _mm512_shuffle_f32x4(a, b, 0xEE);
@@ -102,6 +104,7 @@ MODELC_INLINE F load_bf16(const std::byte* p) {
   return floats(shift_left<16>(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))));
 }
 MODELC_INLINE F load_f16(const std::byte* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+MODELC_INLINE void hold(F& v) { __asm__("" : "+x"(v)); }
 // The sum of each of four vectors: lanes 1 apart are added, then 2, then 4.
 MODELC_INLINE __m128 sums(F a, F b, F c, F d) {
   const F s = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
@@ -162,6 +165,7 @@ MODELC_INLINE F load_f16(const std::byte* p) {
   const I special = (magnitude >= 0x7c00) & 0x7f800000;
   return floats(bits(v) | special | shift_left<16>(h & 0x8000));
 }
+MODELC_INLINE void hold(F&) {}
 // The sum of each of four vectors: lanes 2 apart are added, then 1.
 MODELC_INLINE F sums(F a, F b, F c, F d) {
   const F ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);

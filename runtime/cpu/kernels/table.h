@@ -9,7 +9,7 @@ using std::int64_t;
 
 // product.cpp
 int product_rows();
-int64_t product_scratch(int64_t m, int64_t k);
+int64_t product_scratch(int64_t m, int64_t n, int64_t k);
 void product(const ProductArgs& args);
 // attend.cpp
 void attend(const AttendChunk& chunk);

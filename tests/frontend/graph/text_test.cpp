@@ -209,13 +209,13 @@ TEST_CASE("nesting is bounded") {
 
 TEST_CASE("no text brings the reader, the verifier or the printer down") {
   const std::string text = tiny_decoder_text();
-  for (std::size_t n = 0; n < text.size(); n += 7) CHECK_FALSE(read(std::string_view(text).substr(0, n)).ok());
+  for (std::size_t n = 0; n < text.size(); n += 31) CHECK_FALSE(read(std::string_view(text).substr(0, n)).ok());
   std::mt19937 rng(3);
   const std::string alphabet = "{}()[],:;=*.@+-%\"_ \n0129azf\\/";
   const std::vector<std::string> words = {"\"layers\"", "%h", "%1", "f32[tokens, 8]", "repeat", "call", "\"\"", "99", "Attention", "child",
                                           "next", "return", "index(tokens)[batch]", "Batch", "weight", "attend", "carry %q: f32[2]"};
   int whole = 0, sound = 0;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     std::string bad = text;
     for (int edits = static_cast<int>(rng() % 3) + 1; edits > 0; --edits) {
       const std::size_t at = rng() % bad.size();
@@ -223,7 +223,10 @@ TEST_CASE("no text brings the reader, the verifier or the printer down") {
         case 0: bad[at] = alphabet[rng() % alphabet.size()]; break;
         case 1: bad.erase(at, rng() % 12); break;
         case 2: bad.insert(at, words[rng() % words.size()]); break;
-        default: bad.insert(at, bad.substr(rng() % bad.size(), rng() % 60));
+        default: {
+          const std::size_t from = rng() % bad.size();
+          bad.insert(at, bad.substr(from, rng() % 60));
+        }
       }
     }
     if (const Result<Module> m = read(bad)) {
@@ -232,7 +235,7 @@ TEST_CASE("no text brings the reader, the verifier or the printer down") {
       CHECK(print(*read(print(*m))) == print(*m));
     }
   }
-  CHECK(whole > 100);                            // the edits reach beyond the reader
+  CHECK(whole > 50);                             // the edits reach beyond the reader
   CHECK(sound < whole);
 }
 

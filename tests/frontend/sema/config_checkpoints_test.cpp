@@ -235,7 +235,7 @@ TEST_CASE("the library's rope formulas on numbers") {
   Llama s;
   CHECK(s.eval("mscale(4.0, 1.0)", {}).as_real() == doctest::Approx(1.1386294361119891));
   CHECK(s.eval("mscale(1.0, 1.0)", {}).as_real() == doctest::Approx(1));
-  CHECK(s.eval("yarn_bound(10000.0, 64, 4096, 32.0)", {}).as_real() == doctest::Approx(10.4749));
+  CHECK(s.eval("yarn_bound(10000.0, 64, 4096, 32.0)", {}).as_real() == doctest::Approx(10.47224).epsilon(1e-6));
   CHECK(show(s.eval("stored(none)")) == "plain");
   CHECK(s.codes() == "");
 }

@@ -108,7 +108,7 @@ TEST_CASE("--set supplies, overrides and takes away") {
   CHECK(holds(unknown, "--set aa=2"));
   CHECK(codes(text, R"({"a": 1})", {{"nothing", Json()}}) == "E0213");
   CHECK(codes(text, R"({"a": 1})", {{"a.b", 2}}) == "E0218");
-  CHECK(codes(text, R"({"a": 1})", {{"a..b", 2}}) == "E0218 E0213" || true);
+  CHECK(codes(text, R"({"a": 1})", {{"x..b", 2}}) == "E0213");
   CHECK(codes(text, R"({"a": 1})", {{"", 2}}) == "E0213");
   CHECK(codes(text, R"({"a": 1})", {{"r", 2}}) == "E0202");
   Session ignored(text);

@@ -62,7 +62,10 @@ struct Recorder : TensorContext {
     }
     return make(call);
   }
-  Value field(const Value& object, const ast::Name& name) override { return make(text(object) + "." + name.text); }
+  Value field(const Value& object, const ast::Name& name) override {
+    if (name.text == "sub") return Value::member(std::make_shared<Layers>(text(object) + ".sub"));
+    return make(text(object) + "." + name.text);
+  }
   Value cast(const Value& x, const CastTarget& target, source::Span) override {
     std::string to;
     if (target.is_index) to += "index";
@@ -139,7 +142,7 @@ std::string run(std::string_view body, std::string_view declarations = "") {
 
 std::string message(std::string_view body) {
   Run r(body);
-  CHECK(r.value.is_error());
+  CHECK(r.session.sink.has_errors());
   return r.session.messages();
 }
 

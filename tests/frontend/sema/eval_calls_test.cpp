@@ -174,7 +174,7 @@ TEST_CASE("arguments of the wrong type") {
   CHECK(holds(message_of("Linear(4, 8, bias: true)"), "E0313"));
   CHECK(holds(message_of("Linear(none, 8)"), "E0316"));
   CHECK(holds(message_of("Scaled(4, window: 1.5)"), "is `int?`: found a float"));
-  CHECK(holds(message_of("Scaled(4, kind: \"halfs\")"), "did you mean `halves`?"));
+  CHECK(holds(message_of("Scaled(4, kind: \"halvs\")"), "did you mean `halves`?"));
   CHECK(holds(message_of("Block(8, 3, Linear(8, 8))"), "the argument `norm` of the module `Block` is `module`: found an int, 3"));
   CHECK(holds(message_of("Block(8, Linear, Linear(8, 8))"), "`Linear` has none here"));
   CHECK(holds(message_of("Block(8, Linear(8, 8), 4)"), "E0314"));

@@ -25,8 +25,8 @@ class TemporaryFolder {
 
   const std::string& path() const { return path_; }
   std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
-  // Writes a file (creating folders above it) and returns its path. A file that is there is removed first: some file systems
-  // wait for the disk when one is cut short and written again.
+  // Writes a file (creating folders above it) and returns its path. A file that is there is removed first: some file
+  // systems wait for the disk when one is cut short and written again.
   std::string write(std::string_view name, std::string_view bytes) const {
     const std::string path = *this / name;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());

@@ -14,8 +14,8 @@
 using namespace modelc;
 using Schedule = ThreadTeam::Schedule;
 
-// Counts allocations of the whole program, for the test that a run makes none. Not inlined: g++ would see malloc on one side
-// and delete on the other and warn of a mismatch.
+// Counts allocations of the whole program, for the test that a run makes none. Not inlined: g++ would see malloc on one
+// side and delete on the other and warn of a mismatch.
 namespace {
 std::atomic<long> allocations{0};
 }
@@ -36,10 +36,14 @@ TEST_CASE("every element once, by every size of team") {
         for (std::int64_t grain : {-1, 0, 1, 3, 64, 5000}) {
           std::vector<int> seen(static_cast<std::size_t>(count));   // not atomic: each element has one writer
           std::atomic<bool> good{true};
-          team.run(count, grain, [&](std::int64_t begin, std::int64_t end, int worker) {
-            if (begin >= end || worker < 0 || worker >= threads || end - begin > std::max<std::int64_t>(grain, 1)) good = false;
-            for (std::int64_t i = begin; i < end; ++i) ++seen[static_cast<std::size_t>(i)];
-          }, schedule);
+          team.run(
+              count, grain,
+              [&](std::int64_t begin, std::int64_t end, int worker) {
+                if (begin >= end || worker < 0 || worker >= threads || end - begin > std::max<std::int64_t>(grain, 1))
+                  good = false;
+                for (std::int64_t i = begin; i < end; ++i) ++seen[static_cast<std::size_t>(i)];
+              },
+              schedule);
           CHECK(good);
           for (int n : seen) REQUIRE(n == 1);
         }
@@ -143,7 +147,9 @@ TEST_CASE("more chunks than the counter holds") {
   ThreadTeam team(2);
   std::atomic<std::int64_t> covered{0};
   const std::int64_t count = std::int64_t{1} << 40;
-  team.run(count, 1'000, [&](std::int64_t begin, std::int64_t end, int) { covered.fetch_add(end - begin, std::memory_order_relaxed); });
+  team.run(count, 1'000, [&](std::int64_t begin, std::int64_t end, int) {
+    covered.fetch_add(end - begin, std::memory_order_relaxed);
+  });
   CHECK(covered == count);
 }
 

@@ -35,7 +35,8 @@ TEST_CASE("f16 and bf16 to f32 and back, every value") {
     const float half = f32_from_f16(bits);
     const auto sign = bits >> 15, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
     if (exponent == 31 && fraction != 0) {
-      REQUIRE(std::bit_cast<std::uint32_t>(half) == (static_cast<std::uint32_t>(sign) << 31 | 0x7f800000u | static_cast<std::uint32_t>(fraction) << 13));
+      REQUIRE(std::bit_cast<std::uint32_t>(half) ==
+              (static_cast<std::uint32_t>(sign) << 31 | 0x7f800000u | static_cast<std::uint32_t>(fraction) << 13));
       REQUIRE(std::isnan(f32_from_f16(f16_from_f32(half))));
     } else {
       // By the definition of the format.
@@ -56,7 +57,8 @@ TEST_CASE("f16 and bf16 to f32 and back, every value") {
 TEST_CASE("rounding to f16 and bf16 is to nearest, ties to even") {
   // Between each two neighbours: the middle goes to the even one, what is nearer goes where it is nearer.
   for (std::uint32_t b = 0; b < 0x7bff; ++b) {
-    const float low = f32_from_f16(static_cast<std::uint16_t>(b)), high = f32_from_f16(static_cast<std::uint16_t>(b + 1));
+    const float low = f32_from_f16(static_cast<std::uint16_t>(b)),
+                high = f32_from_f16(static_cast<std::uint16_t>(b + 1));
     const float middle = low + (high - low) / 2;
     REQUIRE(f16_from_f32(middle) == (b % 2 ? b + 1 : b));
     REQUIRE(f16_from_f32(std::nextafter(middle, low)) == b);
@@ -80,7 +82,8 @@ TEST_CASE("tensors at odd addresses are read right") {
   const float f[] = {1.5f, -0.0f};
   const double d[] = {0.1, 1e300};
   const std::int64_t l = -5;
-  const std::string data = "\x01\x02\x03" + raw(f) + raw(d) + raw(std::uint16_t{0x3c00}) + raw(l) + raw(std::uint16_t{0xbf80});
+  const std::string data =
+      "\x01\x02\x03" + raw(f) + raw(d) + raw(std::uint16_t{0x3c00}) + raw(l) + raw(std::uint16_t{0xbf80});
   const std::string header = "{" + entry("u", "U8", "[3]", 0, 3) + "," + entry("f", "F32", "[2]", 3, 11) + "," +
                              entry("d", "F64", "[2]", 11, 27) + "," + entry("h", "F16", "[1]", 27, 29) + "," +
                              entry("l", "I64", "[1]", 29, 37) + "," + entry("b", "BF16", "[1]", 37, 39) + "}";
@@ -150,7 +153,8 @@ TEST_CASE("a file that changed since its header was read") {
 
 TEST_CASE("a name that is not there suggests one") {
   test::TemporaryFolder folder;
-  const auto index = index_at(folder.write("m.safetensors", test::safetensors_of(std::vector<std::string>{"layers.1.up_proj.weight"})));
+  const auto index = index_at(
+      folder.write("m.safetensors", test::safetensors_of(std::vector<std::string>{"layers.1.up_proj.weight"})));
   CheckpointData tensors(index);
   const Result<TensorBytes> r = tensors.bytes("layers.1.upproj.weight");
   REQUIRE_FALSE(r.ok());

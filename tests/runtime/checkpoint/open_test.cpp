@@ -87,14 +87,16 @@ TEST_CASE("the index is checked both ways") {
   CHECK(e.kind == "index-wrong-shard");
   CHECK(contains(e.message, "\"b\" is in \"" + std::string(first) + "\", not in \"" + second + "\""));
   folder.write(index_name, index_of({{"a", first}, {"b", first}, {"c", second}}, 13));
-  CHECK(opened(folder.path()).notes == Names{"model.safetensors.index.json gives a total of 13 bytes; the files hold 12"});
+  CHECK(opened(folder.path()).notes ==
+        Names{"model.safetensors.index.json gives a total of 13 bytes; the files hold 12"});
 }
 
 TEST_CASE("an index of another model groups what is missing") {
   test::TemporaryFolder folder;
   Names names;
   std::vector<std::pair<std::string, std::string>> map;
-  for (int i = 0; i < 80; ++i) map.emplace_back("model.layers." + std::to_string(i) + ".self_attn.rotary_emb.inv_freq", "model.safetensors");
+  for (int i = 0; i < 80; ++i)
+    map.emplace_back("model.layers." + std::to_string(i) + ".self_attn.rotary_emb.inv_freq", "model.safetensors");
   map.emplace_back("a", "model.safetensors");
   folder.write("model.safetensors", file_of({"a"}));
   folder.write(index_name, index_of(map, 4));
@@ -105,15 +107,17 @@ TEST_CASE("an index of another model groups what is missing") {
 
 TEST_CASE("an index that is wrong in itself") {
   TwoShards folder;
-  for (const char* text : {"", "[]", "{}", "{\"weight_map\": []}", "{\"weight_map\": {}}", "{\"weight_map\": {\"a\": 1}}",
-                           "{\"weight_map\": {\"a\": \"x\", \"a\": \"y\"}}", "{\"weight_map\": {\"a\": \"x\"}"}) {
+  for (const char* text :
+       {"", "[]", "{}", "{\"weight_map\": []}", "{\"weight_map\": {}}", "{\"weight_map\": {\"a\": 1}}",
+        "{\"weight_map\": {\"a\": \"x\", \"a\": \"y\"}}", "{\"weight_map\": {\"a\": \"x\"}"}) {
     CAPTURE(text);
     folder.write(index_name, text);
     CHECK(refused(folder.path()).kind == "index-json");
   }
   folder.write(index_name, "{\"weight_map\":" + std::string(1000, '[') + std::string(1000, ']') + "}");
   CHECK(refused(folder.path()).kind == "json-depth");
-  for (const char* entry : {"../x.safetensors", "/etc/passwd", "a/../../x", "..", ".", "", "a//b", "./x", "..\\\\x", "x\\u0000y", "a/"}) {
+  for (const char* entry :
+       {"../x.safetensors", "/etc/passwd", "a/../../x", "..", ".", "", "a//b", "./x", "..\\\\x", "x\\u0000y", "a/"}) {
     CAPTURE(entry);
     folder.write(index_name, index_of({{"a", entry}}, 4));
     CHECK(refused(folder.path()).kind == "path-escape");
@@ -125,7 +129,9 @@ TEST_CASE("missing files are listed") {
   fs::remove(folder / second);
   Error e = refused(folder.path());
   CHECK(e.kind == "missing-shard");
-  CHECK(contains(e.message, "1 file of the 2 in model.safetensors.index.json is missing: model-00002-of-00002.safetensors (1 tensor)"));
+  CHECK(contains(
+      e.message,
+      "1 file of the 2 in model.safetensors.index.json is missing: model-00002-of-00002.safetensors (1 tensor)"));
   CHECK_FALSE(e.help.empty());
   fs::remove(folder / first);
   CHECK(contains(refused(folder.path()).message, "2 files of the 2"));

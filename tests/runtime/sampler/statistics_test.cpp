@@ -61,7 +61,7 @@ double limit(int degrees) {
 }
 
 void compare(SamplerOptions options, const std::vector<float>& logits, const std::vector<std::int32_t>& history = {}) {
-  constexpr int draws = 200000;
+  constexpr int draws = 100000;
   const std::vector<double> p = defined(options, logits, history);
   Result<Sampler> sampler = Sampler::create(options);
   REQUIRE(sampler);

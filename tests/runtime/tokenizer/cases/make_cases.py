@@ -2,7 +2,7 @@
 """Makes small tokenizers, one for each way in which the stages are put together, and what the package `tokenizers` makes
 of difficult texts with them.
 
-    python3 make_cases.py            write NAME.tokenizer.json and NAME.cases.json beside this script
+    python3 make_cases.py            write NAME.tokenizer.json, NAME.cases.json, patterns.json and broken.json here
     python3 make_cases.py --check    compare with what is here; exit 1 if it differs
 
 The form of the cases is that of examples/llama/fixtures/tokenizers/tokenizer_cases.py. The vocabularies are trained on
@@ -221,7 +221,46 @@ def cases(t):
     return rows, decode
 
 
+PATTERNS = [
+    r"\s", r"\S", r"\w", r"\W", r"\d+", r"\D", r"\h", r"\H", r"[\w]", r"[^\w]", r"[\W]", r"[^\s\p{L}\p{N}]", r"[^\S\n]", r"\p{C}",
+    r"\P{C}+", r"\p{Cn}", r"[\p{Cf}a]", r"\p{^L}", r"[^\P{Lu}]", r"[[:punct:]]", r"[[:word:]]+", r"[[:^digit:]]", r"[[:cntrl:]]",
+    r"[a-z&&[^aeiou]]", r"[\p{L}&&[^\p{Lu}]]+", r"[^\p{L}&&\p{Lu}]", r"[a-c[x-z]]", r"(?i:s)", r"(?i:'RE|'ll)", r"(?i)k|å", r"\b.",
+    r".\b", r".\B", r".", r"(?m:.)", r"\R", r"\v", r"$", r"e$|^.", r"^", r"\p{Any}", r"[\x{4e00}-\x{9fff}\u3040-\u30ff]+",
+    r"(?<![\p{L}\p{N}_])\w+", r"\p{Letter}+", r"\p{uppercase_letter}", r"\p{White Space}", r".\Z", r"\A.", r"(?<=t)h", r"(?<!t)h",
+    r"e.?", r"e?+.", r"s{,2}", r"(?:n{1,3})+", r"[0-9]{1,3}+", r"[0-9]{2}?", r"\p{N}{1,3}", r"[-a]", r"[]a]", r"[\]\\^-]", r"a{x}|{", r"]",
+    r"(?i:[^k])", r"\p{Han}+", r"\p{Hiragana}|\p{Katakana}", r"\p{Greek}+", r"\p{Arabic}+", r"(th|the)(?# a comment)e?", r"(?>a+)b", r"the|",
+    r"x*", r"", r"(?<name>he)", r"\.|\?|\*|\/", r"é", r"[é-ü]", r"\t|\n|\r|\f|\x{9}|\x20|\u00a0", r"\p{M}+", r"\p{Sc}|\p{Sm}|\p{So}",
+    r"(?=the)", r"[\d\-x]", r"(?i-m:THE)", GPT4O, LLAMA3,
+]
+
+
+def patterns():
+    """Where each pattern cuts a text that has something for all of them."""
+    text = ("The river'S they'll snow 'RE" "\r\n" r"the  ssst é ü Å K ſaxb_c-d]e{a\ " "\t\v^ 12 1234567 ½² Ⅷ ٣٤ ४ a{x}\n\n"
+            "e\u0301 河流とカタ 각 Ποτάμι الجسر नदी 👩\u200d👧 $+€<|\u00a0\u1680\u180e\u2028\u0085\0\x7f\ufeff "
+            "\U0001e030\U00031350\U000e0fff aa ab.*?/ ")
+    rows = []
+    for p in PATTERNS:
+        parts = split(Regex(p)).pre_tokenize_str(text)
+        rows.append({"pattern": p, "ends": [len(text[:b].encode()) for _, (_, b) in parts]})
+    return text, rows
+
+
+def broken():
+    """Bytes that are not UTF-8, as Python reads them with errors="replace"."""
+    rows = [b"\xff", b"a\xc3", b"\xc3(", b"\xe2\x82", b"\xe2\x82a", b"\xe2(\xa1", b"\xf0\x9f\x98", b"\xf0\x9f\x98\xf0\x9f\x98\x80",
+            b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xc0\x80", b"\xc1\xbf", b"\xe0\x80\x80", b"\xe0\x9f\xbf", b"\xf0\x80\x80\x80",
+            b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xf8\x88\x80\x80\x80", b"\x80\x80", b"ab\x80cd\xffef", b"\xe6\xb2\xb3\xe6\xb2",
+            b"\xc3\xc3\xa9", b"\xf1\x80\xe1\x80\xc2b\x80", b"\xfe\xff\x00", b"12345678\xe2\x82"]
+    return [{"bytes": b.hex(), "text": b.decode("utf-8", errors="replace")} for b in rows]
+
+
 def write(folder):
+    text, rows = patterns()
+    (folder / "patterns.json").write_text(
+        json.dumps({"tokenizers": tokenizers.__version__, "text": text})[:-1] + ',\n"patterns": [\n'
+        + ",\n".join(map(json.dumps, rows)) + "\n]}\n", encoding="utf-8")
+    (folder / "broken.json").write_text("[\n" + ",\n".join(map(json.dumps, broken())) + "\n]\n", encoding="utf-8")
     for make in MADE:
         t = make()
         name = make.__name__

@@ -1,0 +1,133 @@
+// The graph that comes out of the examples, run by the reference evaluator on their fixtures, against the logits and
+// stages that transformers computed.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "frontend/diagnostics/render.h"
+#include "frontend/graph/eval/evaluator.h"
+#include "frontend/graph/verifier.h"
+#include "frontend/sema/analyze.h"
+#include "modules_support.h"
+#include "runtime/checkpoint/open.h"
+#include "runtime/checkpoint/tensor_data.h"
+
+using namespace modelc;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr double bound = 1e-4;               // absolute, in f32 throughout
+
+struct Checkpoint {
+  std::shared_ptr<const CheckpointIndex> index;
+  std::unique_ptr<CheckpointData> data;
+};
+
+Checkpoint open(const fs::path& path) {
+  auto index = open_checkpoint(path.string());
+  if (!index) FAIL(index.error().text());
+  Checkpoint out;
+  out.index = std::make_shared<const CheckpointIndex>(std::move(*index));
+  out.data = std::make_unique<CheckpointData>(out.index);
+  return out;
+}
+
+sema::Program program_of(const fs::path& model, const fs::path& folder) {
+  source::SourceManager sources;
+  diag::Sink sink;
+  auto file = sources.load(model, model.filename().string());
+  REQUIRE(file.ok());
+  sema::Options options;
+  options.import_paths = {MODELC_SOURCE_DIR "/stdlib"};
+  auto json = read_json_file((folder / "config.json").string());
+  REQUIRE(json.ok());
+  sema::ConfigInput config;
+  config.tree = std::move(json->root);
+  auto imports = sema::load_imports(sources, *file, options, sink);
+  auto program = sema::analyze(sources, imports, &config, options, sink);
+  if (!program) FAIL(diag::render(sink, sources));
+  CHECK(sink.diagnostics().empty());
+  for (const std::string& fault : graph::verify(program->graph)) FAIL_CHECK(fault);
+  return std::move(*program);
+}
+
+double distance(std::span<const float> a, std::span<const float> b) {
+  if (a.size() != b.size()) return INFINITY;
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double d = std::abs(static_cast<double>(a[i]) - b[i]);
+    most = std::isnan(d) ? INFINITY : std::max(most, d);
+  }
+  return most;
+}
+
+void check(const fs::path& model, const fs::path& folder) {
+  CAPTURE(folder.string());
+  const sema::Program program = program_of(model, folder);
+  const Checkpoint weights = open(folder);
+  const Checkpoint expected = open(folder / "expected.safetensors");
+
+  const graph::CheckpointRules& rules = program.graph.checkpoints.at(0);
+  graph::eval::Evaluator evaluator(program.graph, [&](const std::string& name, const graph::WeightDecl&) -> std::optional<std::vector<float>> {
+    const TensorInfo* tensor = weights.index->find(name);
+    for (const graph::AliasRule& alias : rules.aliases) {
+      if (tensor == nullptr && alias.off_when.empty() && alias.weight == name) tensor = weights.index->find(alias.target);
+    }
+    if (tensor == nullptr) return std::nullopt;
+    auto values = weights.data->read_f32(*tensor);
+    REQUIRE(values.ok());
+    return std::move(*values);
+  });
+  std::map<std::string, std::vector<float>> stages;
+  evaluator.set_trace([&](const std::string& path, const graph::eval::Array& value) { stages[path] = value.reals; });
+
+  const TensorInfo* ids = expected.index->find("input_ids");
+  REQUIRE(ids != nullptr);
+  const auto tokens = expected.data->read_i64(*ids);
+  REQUIRE(tokens.ok());
+  const bool batched = ids->shape.size() == 2;
+  const std::int64_t rows = batched ? ids->shape[0] : 1;
+  const std::int64_t length = batched ? ids->shape[1] : ids->shape[0];
+  std::vector<graph::eval::Evaluator::Next> next;
+  for (std::int64_t row = 0; row < rows; ++row) next.push_back({row, length});
+  const auto batch = evaluator.batch(next, graph::eval::Outputs::all);
+  REQUIRE(batch.ok());
+  auto outputs = evaluator.run("forward", {{"input_ids", graph::eval::index_array({rows * length}, *tokens)}, {"at", *batch}});
+  if (!outputs) FAIL(outputs.error().text());
+
+  std::size_t compared = 0;
+  for (const TensorInfo& tensor : expected.index->tensors()) {
+    if (tensor.name == "input_ids") continue;
+    CAPTURE(tensor.name);
+    auto wanted = expected.data->read_f32(tensor);
+    REQUIRE(wanted.ok());
+    const auto output = std::find_if(outputs->begin(), outputs->end(), [&](const auto& o) { return o.name == tensor.name; });
+    if (output != outputs->end()) {
+      CHECK(distance(output->value.reals, *wanted) <= bound);
+    } else {
+      REQUIRE(stages.contains(tensor.name));
+      CHECK(distance(stages[tensor.name], *wanted) <= bound);
+    }
+    ++compared;
+  }
+  CHECK(compared >= 5);
+}
+
+}  // namespace
+
+TEST_CASE("the examples compute what transformers does") {
+  std::size_t folders = 0;
+  for (const std::string name : {"llama", "qwen2"}) {
+    const fs::path example = fs::path(MODELC_SOURCE_DIR) / "examples" / name;
+    for (const auto& entry : fs::directory_iterator(example / "fixtures")) {
+      if (!fs::exists(entry.path() / "config.json") || !fs::exists(entry.path() / "expected.safetensors")) continue;
+      check(example / (name + ".model"), entry.path());
+      ++folders;
+    }
+  }
+  CHECK(folders >= 20);
+}
