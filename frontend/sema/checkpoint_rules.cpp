@@ -125,6 +125,8 @@ void CheckpointRulesReader::read(ClassInfo& root) {
 void CheckpointRulesReader::walk(ClassInfo& info, const std::string& path) {
   if (!has_blocks(info)) return;
   for (const CheckpointDef& def : info.instance->def.checkpoints) {
+    // What is only checked, by names that are relative, is checked once a class.
+    if (def.format != "safetensors" && !checked_.emplace(&info, &def).second) continue;
     Block block{info, path, file_name(path), def};
     read_block(block);
   }

@@ -5,6 +5,7 @@
 // gguf blocks, which only a .gguf file makes active: there the names and conditions are checked and no more.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -66,6 +67,7 @@ class CheckpointRulesReader {
   graph::CheckpointRules rules_;
   std::unordered_map<ClassInfo*, NamesBelow> names_;
   std::unordered_map<ClassInfo*, bool> has_blocks_;
+  std::set<std::pair<const ClassInfo*, const CheckpointDef*>> checked_;
   bool take(const std::string& key);
   // What the more derived blocks, and the one at hand, have rules for: a base's rule for the same gives way.
   std::vector<std::string> taken_, own_;

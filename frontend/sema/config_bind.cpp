@@ -55,10 +55,9 @@ class ObjectBinder {
 
   // Null when something was wrong.
   const ConfigInstance* bind() {
-    const std::size_t before = ev_.sink().error_count();
     b_.tree.claim_object(object_, def_);
-    for (std::size_t i = 0; i < slots_.size(); ++i) value_of(i);
-    bool good = ev_.sink().error_count() == before;
+    bool good = true;
+    for (std::size_t i = 0; i < slots_.size(); ++i) good = !value_of(i).is_error() && good;
     if (good) {
       for (const RequireDef& require : def_.requires_) good = ev_.require(*require.item, scope(*require.file), def_.name) && good;
     }
@@ -603,13 +602,11 @@ Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput&
         .label(symbol.span, symbol.name + " is declared here");
     return Value::error();
   }
-  const std::size_t before = sink.error_count();
   ConfigTree tree(input, name, std::move(root), !def->file, sink);
   Binding binding{evaluator, tree};
   const ConfigInstance* instance = ObjectBinder(binding, *def, tree.root(), "").bind();
-  tree.judge(*def, sink, notes);
-  if (instance == nullptr || sink.error_count() != before) return Value::error();
-  return Value::config(instance);
+  const bool judged = tree.judge(*def, sink, notes);
+  return instance != nullptr && judged && tree.good() ? Value::config(instance) : Value::error();
 }
 
 bool check_config(Evaluator& evaluator, const Symbol& config) {

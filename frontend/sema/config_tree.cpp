@@ -161,12 +161,14 @@ void ConfigTree::apply(const ConfigInput::Override& override_, diag::Sink& sink)
   const auto parts = split(override_.key, '.');
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].empty()) {
+      good_ = false;
       sink.error(diag::code::config_set_unknown, text, "`" + override_.key + "` is no key")
           .help("write --set key=value, with dots between the keys of nested objects");
       return;
     }
     JsonObject* object = at->as_object();
     if (object == nullptr) {
+      good_ = false;
       sink.error(diag::code::config_set_clash, text,
                  "`" + path + "` is " + json_kind(*at) + " in " + place(*at) + ", so it has no key `" +
                      std::string(parts[i]) + "`");

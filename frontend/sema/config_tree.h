@@ -20,6 +20,8 @@ class ConfigTree {
   // The tree with the overrides applied. Overrides that cannot be are reported.
   ConfigTree(const ConfigInput& input, std::string name, Json tree, bool with_overrides, diag::Sink& sink);
 
+  // Whether all overrides could be applied.
+  bool good() const { return good_; }
   const Json& root() const { return root_; }
   const std::string& name() const { return name_; }
   // "config.json:12", "--set head_dim=64"; the name alone where the line is not known.
@@ -56,6 +58,7 @@ class ConfigTree {
 
   Json root_;
   std::string name_;
+  bool good_ = true;
   std::vector<std::pair<std::string, std::string>> overrides_;           // key, "--set key=value"
   std::unordered_map<const Json*, std::string> set_;
   std::unordered_set<const Json*> claimed_;

@@ -43,9 +43,34 @@ std::string without_indices(const std::string& text) {
   return out;
 }
 
+// As canonical(), but that a configuration is known by its address: it stands in the arguments of every layer, and there
+// is one of it.
+void append_key(std::string& key, const Value& value) {
+  if (value.is(ValueKind::config)) {
+    key += 'c' + std::to_string(reinterpret_cast<std::uintptr_t>(&value.as_config()));
+  } else if (value.is(ValueKind::recipe)) {
+    key += 'R' + std::to_string(reinterpret_cast<std::uintptr_t>(value.as_recipe().symbol)) + (value.as_recipe().called ? "(" : "");
+    for (const auto& [name, argument] : value.as_recipe().arguments) {
+      append_key(key, argument);
+      key += ',';
+    }
+    key += ')';
+  } else if (value.is(ValueKind::list)) {
+    key += '[';
+    for (const Value& item : value.items()) {
+      append_key(key, item);
+      key += ',';
+    }
+    key += ']';
+  } else {
+    key += canonical(value);
+  }
+}
+
 // What makes a recipe another one: its arguments, and the formulas of its sizes, which are told in messages.
 std::string recipe_key(const Recipe& recipe) {
-  std::string key = canonical(Value::recipe(recipe));
+  std::string key;
+  append_key(key, Value::recipe(recipe));
   for (const auto& [name, value] : recipe.arguments) {
     if (!value.is(ValueKind::integer) || !value.formula()) continue;
     key += ' ' + without_indices(formula_text(value.formula()));
@@ -314,7 +339,8 @@ std::string Instances::content_key(Instance& instance, bool root) {
     } else {
       continue;
     }
-    key += ' ' + name + '=' + canonical(value);
+    key += ' ' + name + '=';
+    append_key(key, value);
   }
   const bool leaf = instance.made.children.empty() && instance.made.states.empty();
   for (std::size_t i = 0; i < def.members.size(); ++i) {
@@ -448,7 +474,7 @@ void Instances::finish() {
 
 bool Instances::fits(const Recipe& recipe, const Symbol& interface,
                      std::span<const std::pair<std::string, Value>> arguments, source::Span use) {
-  std::string key = canonical(Value::recipe(recipe)) + '|' + std::to_string(reinterpret_cast<std::uintptr_t>(&interface));
+  std::string key = recipe_key(recipe) + '|' + std::to_string(reinterpret_cast<std::uintptr_t>(&interface));
   for (const auto& [name, value] : arguments) key += ',' + canonical(value);
   if (const auto it = fits_.find(key); it != fits_.end()) return it->second;
   bool& result = fits_[key];

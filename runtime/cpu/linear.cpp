@@ -8,7 +8,7 @@
 namespace modelc::cpu {
 namespace {
 
-constexpr std::int64_t streamed_bytes = 64 * 1024;         // few tokens: weights of one piece
+constexpr std::int64_t streamed_bytes = 512 * 1024;        // few tokens: weights of one piece, several long streams
 constexpr std::int64_t panel_rows = 64;                    // many tokens: rows of one piece
 constexpr std::int64_t mapped_tokens = 128;                // linear_map: tokens whose products wait in scratch
 

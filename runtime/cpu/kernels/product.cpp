@@ -2,7 +2,9 @@
 // sums, lane j of which adds up the elements j, j + lanes, j + 2 lanes, … in this order, and one fixed way of adding the
 // lanes at the end. So an element's bits depend neither on the tile that it fell into nor on the number of tokens.
 //
-// Few tokens (decode): weights are converted in registers as they stream by, tile_n rows at a time. Many tokens: a panel of
+// Few tokens (decode): weights are converted in registers as they stream by, several rows at a time that lie far apart: the
+// hardware fetches ahead for several long streams, but loses its way among short rows side by side (measured: twice the
+// speed). Many tokens: a panel of
 // tile_n rows, panel_k columns wide, is converted once into f32 that stays in the first-level cache while a block of tokens
 // passes by; the tokens' columns stay in the second-level cache while the panels of all rows pass; partial sums wait there
 // too, as whole vectors.
@@ -25,6 +27,7 @@ constexpr int64_t panel_k = 1024;
 #endif
 
 constexpr int64_t direct_m = 2 * tile_m;                   // up to so many tokens no panel is made
+constexpr int streams = 4;                                 // rows that are read at a time for one token
 constexpr int64_t most_block_m = 72;                       // tokens of a block: 72 · 640 · 4 = 180 kB of x
 
 // acc[i][j] += x[i] · w[j] over one vector of columns.
@@ -34,28 +37,18 @@ MODELC_INLINE void step(const F (&x)[M], F w, int j, F (&acc)[M][N]) {
   for (int i = 0; i < M; ++i) acc[i][j] = fma(x[i], w, acc[i][j]);
 }
 
-// All columns of M tokens and N rows of w as they are stored. The same columns of the next N rows are asked for ahead: the
-// hardware sees only N short runs, and begins anew with each.
+// All columns of M tokens and N rows of w as they are stored, `gap` bytes apart.
 template <int M, int N, class W>
-MODELC_INLINE void stored_tile(const float* x, int64_t x_stride, const std::byte* w, int64_t w_stride, int64_t k,
-                               F (&acc)[M][N]) {
-  constexpr int64_t line = 64 / W::size;                   // columns
-  int64_t c = 0;
+MODELC_INLINE void stored_tile(const float* x, int64_t x_stride, const std::byte* w, int64_t gap, int64_t k, F (&acc)[M][N]) {
   F a[M];
-  for (; c + line <= k; c += line) {
-    for (int j = 0; j < N; ++j) __builtin_prefetch(w + (N + j) * w_stride + c * W::size);
-    for (int64_t v = c; v < c + line; v += lanes) {
-      for (int i = 0; i < M; ++i) a[i] = load(x + i * x_stride + v);
-      for (int j = 0; j < N; ++j) step(a, W::get(w + j * w_stride + v * W::size), j, acc);
-    }
-  }
+  int64_t c = 0;
   for (; c + lanes <= k; c += lanes) {
     for (int i = 0; i < M; ++i) a[i] = load(x + i * x_stride + c);
-    for (int j = 0; j < N; ++j) step(a, W::get(w + j * w_stride + c * W::size), j, acc);
+    for (int j = 0; j < N; ++j) step(a, W::get(w + j * gap + c * W::size), j, acc);
   }
   if (c < k) {
     for (int i = 0; i < M; ++i) a[i] = load_part(x + i * x_stride + c, k - c);
-    for (int j = 0; j < N; ++j) step(a, get_part<W>(w + j * w_stride + c * W::size, k - c), j, acc);
+    for (int j = 0; j < N; ++j) step(a, get_part<W>(w + j * gap + c * W::size, k - c), j, acc);
   }
 }
 
@@ -69,11 +62,10 @@ MODELC_INLINE void packed_tile(const float* x, const float* w, int64_t vectors, 
   }
 }
 
-// Adds the lanes up, then bias and residual; writes M x N results that begin at row n0 of w.
+// Adds the lanes up, then bias and residual; writes M x N results, rows n0, n0 + gap, … of w.
 template <int M, int N>
-MODELC_INLINE void finish(const ProductArgs& args, int64_t m0, int64_t n0, const F (&acc)[M][N]) {
+MODELC_INLINE void finish(const ProductArgs& args, int64_t m0, int64_t n0, int64_t gap, const F (&acc)[M][N]) {
   for (int i = 0; i < M; ++i) {
-    float* out = args.out + (m0 + i) * args.out_stride + n0;
     float s[(N + 3) / 4 * 4];
     for (int j = 0; j < N; j += 4) {
       const Quad q = sums(acc[i][j], j + 1 < N ? acc[i][j + 1] : zero(), j + 2 < N ? acc[i][j + 2] : zero(),
@@ -81,38 +73,43 @@ MODELC_INLINE void finish(const ProductArgs& args, int64_t m0, int64_t n0, const
       copy_bytes(s + j, &q, 16);
     }
     if (args.bias != nullptr)
-      for (int j = 0; j < N; ++j) s[j] = s[j] + args.bias[n0 + j];
+      for (int j = 0; j < N; ++j) s[j] = s[j] + args.bias[n0 + j * gap];
     if (args.residual != nullptr) {
       const float* r = args.residual + (m0 + i) * args.residual_stride + n0;
-      for (int j = 0; j < N; ++j) s[j] = s[j] + r[j];
+      for (int j = 0; j < N; ++j) s[j] = s[j] + r[j * gap];
     }
-    copy_bytes(out, s, N * 4);
+    float* out = args.out + (m0 + i) * args.out_stride + n0;
+    if (gap == 1) copy_bytes(out, s, N * 4);
+    else
+      for (int j = 0; j < N; ++j) out[j * gap] = s[j];
   }
 }
 
+// Rows n0, n0 + gap, … for M tokens.
 template <int M, int N, class W>
-void direct(const ProductArgs& args, int64_t m0, int64_t n0) {
+void direct(const ProductArgs& args, int64_t m0, int64_t n0, int64_t gap) {
   F acc[M][N];
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < N; ++j) acc[i][j] = zero();
-  stored_tile<M, N, W>(args.x + m0 * args.x_stride, args.x_stride, args.w + n0 * args.w_stride, args.w_stride, args.k, acc);
-  finish<M, N>(args, m0, n0, acc);
+  stored_tile<M, N, W>(args.x + m0 * args.x_stride, args.x_stride, args.w + n0 * args.w_stride, gap * args.w_stride, args.k,
+                       acc);
+  finish<M, N>(args, m0, n0, gap, acc);
 }
 
 template <int N, class W>
-void direct_tokens(const ProductArgs& args, int64_t n) {
+void direct_tokens(const ProductArgs& args, int64_t n0, int64_t gap) {
   int64_t m = 0;
-  for (; m + tile_m <= args.m; m += tile_m) direct<tile_m, N, W>(args, m, n);
+  for (; m + tile_m <= args.m; m += tile_m) direct<tile_m, N, W>(args, m, n0, gap);
   if constexpr (tile_m > 2)
-    if (args.m - m == 2) return direct<2, N, W>(args, m, n);
-  if (m < args.m) direct<1, N, W>(args, m, n);
+    if (args.m - m == 2) return direct<2, N, W>(args, m, n0, gap);
+  if (m < args.m) direct<1, N, W>(args, m, n0, gap);
 }
 
-template <class W>
+template <int N, class W>
 void all_direct(const ProductArgs& args) {
-  int64_t n = 0;
-  for (; n + tile_n <= args.n; n += tile_n) direct_tokens<tile_n, W>(args, n);
-  for (; n < args.n; ++n) direct_tokens<1, W>(args, n);
+  const int64_t gap = args.n / N;
+  for (int64_t n = 0; n < gap; ++n) direct_tokens<N, W>(args, n, gap);
+  for (int64_t n = gap * N; n < args.n; ++n) direct_tokens<1, W>(args, n, 1);
 }
 
 // Rows of something stored as W, columns [0, k), packed.
@@ -146,7 +143,7 @@ void pass_tile(const ProductArgs& args, const Pass& p, int64_t m) {
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < N; ++j) acc[i][j] = p.first ? zero() : load(partial + (i * N + j) * lanes);
   packed_tile<M, N>(p.x + (m - p.m0) * p.vectors * lanes, p.panel, p.vectors, acc);
-  if (p.last) return finish<M, N>(args, m, p.n0, acc);
+  if (p.last) return finish<M, N>(args, m, p.n0, 1, acc);
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < N; ++j) store(partial + (i * N + j) * lanes, acc[i][j]);
 }
@@ -198,7 +195,8 @@ void by_panels(const ProductArgs& args) {
 
 template <class W>
 void product_of(const ProductArgs& args) {
-  if (args.m <= direct_m) all_direct<W>(args);
+  if (args.m == 1) all_direct<streams, W>(args);
+  else if (args.m <= direct_m) all_direct<tile_n, W>(args);
   else by_panels<W>(args);
 }
 

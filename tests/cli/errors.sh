@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Mistakes as a new user makes them: each message names the thing, the place and the way out, and nothing is left behind.
+source "$(dirname "$0")/lib.sh"
+
+llama=$PWD/examples/llama/llama.model
+tiny=$PWD/examples/llama/fixtures/llama-tiny
+sharded=$PWD/examples/llama/fixtures/llama-sharded
+copy() { rm -rf "$work/$1"; cp -r "$2" "$work/$1"; chmod -R u+w "$work/$1"; }
+
+# ---- weights
+copy misspelt "$tiny"
+sed -i 's/model\.layers\.1\.mlp\.up_proj\.weight/model.layers.1.mlp.upprojx.weight/' "$work/misspelt/model.safetensors"
+for command in check run; do
+  extra=(); [ $command = run ] && extra=(--tokens 1)
+  expect "$command: a misspelt weight" 1 "model.layers.1.mlp.up_proj.weight" "model.layers.1.mlp.upprojx.weight" "help:" -- \
+    "$modelc" $command "$llama" --checkpoint "$work/misspelt" ${extra[@]+"${extra[@]}"}
+done
+copy shape "$tiny"
+sed -i 's/"hidden_size": 32/"hidden_size": 40/' "$work/shape/config.json"
+expect "a wrong shape, with formula, value and origin" 1 "error[E0312]" "hidden_size" "40" "config.json" "llama.model:" -- \
+  "$modelc" check "$llama" --checkpoint "$work/shape"
+copy shard "$sharded"
+rm "$work/shard/model-00002-of-00002.safetensors"
+expect "a missing shard" 1 "model-00002-of-00002.safetensors" -- "$modelc" check "$llama" --checkpoint "$work/shard"
+copy untied "$PWD/examples/llama/fixtures/llama-tied"
+sed -i 's/"tie_word_embeddings": true/"tie_word_embeddings": false/' "$work/untied/config.json"
+expect "no lm_head and not tied" 1 "lm_head.weight" "tie_word_embeddings" -- "$modelc" check "$llama" --checkpoint "$work/untied"
+
+# ---- configuration
+copy key "$tiny"
+sed -i 's/"hidden_size"/"attn_logit_cap": 30.0,\n  "hidden_size"/' "$work/key/config.json"
+expect "a config key that nothing binds" 1 "error[E0201]" "attn_logit_cap" "config.json" -- "$modelc" check "$llama" --checkpoint "$work/key"
+copy noconfig "$tiny"
+rm "$work/noconfig/config.json"
+expect "no config.json" 1 "error[E0601]" "config.json" "--config" -- "$modelc" run "$llama" --checkpoint "$work/noconfig" --tokens 1
+expect "a config that is no JSON" 1 "error[E0602]" -- "$modelc" build "$llama" --config "$llama" -o "$work/out"
+copy theta "$tiny"
+sed -i '/"rope_theta"/d' "$work/theta/config.json"
+expect "theta in neither place" 1 "error[E0204]" "rope_theta" -- "$modelc" check "$llama" --checkpoint "$work/theta"
+expect "--set of a key that nothing reads" 1 "error[E0213]" -- "$modelc" check "$llama" --checkpoint "$tiny" --set hiden_size=3
+expect "--set without a value" 1 "error[E0608]" -- "$modelc" check "$llama" --checkpoint "$tiny" --set hidden_size
+
+# ---- files and tools
+expect "no such model file" 1 "error[E0101]" -- "$modelc" check "$work/nothing.model"
+expect "no such checkpoint" 1 "error[E0603]" -- "$modelc" check "$llama" --checkpoint "$work/nothing"
+expect "no compiler" 1 "error[E0605]" "CXX" -- env PATH=/nowhere CXX= MODELC_CACHE="$work/cache" "$modelc" run "$llama" --checkpoint "$tiny" --tokens 1
+expect "a compiler that does not run" 1 "error[E0605]" -- env CXX="$work/no-such-compiler" MODELC_CACHE="$work/cache" "$modelc" run "$llama" --checkpoint "$tiny" --tokens 1
+expect "a compiler that fails" 3 "error[E0606]" -- env CXX=false-compiler PATH="$work/bin:$PATH" MODELC_CACHE="$work/cache" bash -c '
+  mkdir -p "$1/bin"; printf "#!/bin/sh\n[ \"\$1\" = --version ] && exit 0\necho it does not like this >&2; exit 1\n" > "$1/bin/false-compiler"
+  chmod +x "$1/bin/false-compiler"; exec "$2" run "$3" --checkpoint "$4" --tokens 1' - "$work" "$modelc" "$llama" "$tiny"
+[ -z "$(find "$work/cache" -name 'building-*' 2>/dev/null)" ] && pass "nothing half-compiled remains" || fail "nothing half-compiled remains"
+if [ "$(id -u)" != 0 ]; then
+  mkdir "$work/locked"; chmod 555 "$work/locked"
+  expect "an unwritable folder" 1 "error[E0604]" "locked" -- "$modelc" build "$llama" --config "$tiny/config.json" -o "$work/locked/out"
+else
+  expect "an unwritable folder" 1 "error[E0604]" "/proc/modelc-out" -- "$modelc" build "$llama" --config "$tiny/config.json" -o /proc/modelc-out
+fi
+: > "$work/file"
+expect "a file where a folder should be" 1 "error[E0604]" -- "$modelc" build "$llama" --config "$tiny/config.json" -o "$work/file"
+# A full disk: a small file system of its own, where that may be made; else a limit on the size of files.
+mkdir "$work/small"
+if mount -t tmpfs -o size=16k tmpfs "$work/small" 2>/dev/null; then
+  expect "a full disk" 1 "error[E0604]" -- "$modelc" build "$llama" --config "$tiny/config.json" -o "$work/small/out"
+  left=$(find "$work/small/out" -type f -name '*.tmp*' -o -type f -size 0 2>/dev/null)
+  umount "$work/small"
+  [ -z "$left" ] && pass "nothing half-written remains" || fail "nothing half-written remains" "$left"
+else
+  skip "a full disk: no right to mount one"
+fi
+expect "a file-size limit" 1 "error[E0604]" -- bash -c 'ulimit -f 4; trap "" XFSZ; exec "$1" build "$2" --config "$3" -o "$4"' - \
+  "$modelc" "$llama" "$tiny/config.json" "$work/limited"
+left=$(find "$work/limited" -type f 2>/dev/null | grep -v 'llama\.\(h\|cpp\|manifest\.json\)$')
+[ -z "$left" ] && pass "the limit leaves nothing half-written" || fail "the limit leaves nothing half-written" "$left"
+
+# ---- the model file
+cp "$llama" "$work/wrong.model"
+sed -i 's/c\.hidden_size, heads \* d,    has_bias/c.hiden_size, heads * d,    has_bias/' "$work/wrong.model"
+expect "a misspelt name, with the nearest" 1 "error[E03" "hiden_size" "did you mean" "hidden_size" -- "$modelc" check "$work/wrong.model" --checkpoint "$tiny"
+cp "$llama" "$work/wrong.model"
+sed -i 's/o_proj: Linear(heads \* d, c\.hidden_size/o_proj: Linear(kv_heads * d, c.hidden_size/' "$work/wrong.model"
+expect "a shape that does not fit" 1 "error[E0349]" "heads" -- "$modelc" check "$work/wrong.model" --checkpoint "$tiny"
+printf 'language 1\nmodel X( {\n}\n' > "$work/broken.model"
+expect "a syntax error" 1 "error[E01" "broken.model:2" -- "$modelc" check "$work/broken.model"
+expect "messages as JSON" 1 '"code":"E01' '"line":2' -- "$modelc" check "$work/broken.model" --json
+
+# ---- at the call
+expect "a token outside the vocabulary" 1 "64" -- "$modelc" run "$llama" --checkpoint "$tiny" --tokens 1,99
+expect "a prompt longer than the context" 1 "context" -- "$modelc" run "$llama" --checkpoint "$tiny" --tokens "$(seq -s, 1 63),$(seq -s, 1 63)"
+expect "no tokenizer" 1 "tokenizer.json" "--tokens" -- "$modelc" run "$llama" --checkpoint "$tiny" --prompt hello
+expect "an expected stage that the model lacks" 1 "stage" -- "$modelc" verify "$llama" --checkpoint "$tiny" --expected "$tiny/model.safetensors"
+finish

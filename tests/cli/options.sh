@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# The call itself: help, statuses, options that a later version carries out.
+source "$(dirname "$0")/lib.sh"
+
+llama=examples/llama/llama.model
+tiny=examples/llama/fixtures/llama-tiny
+expect "no command" 2 "error:" "help" -- "$modelc"
+expect "an unknown command" 2 "error:" -- "$modelc" chek $llama
+expect "an unknown option" 2 "error:" -- "$modelc" check $llama --chekpoint x
+expect "help" 0 check build run verify test inspect dump explain -- "$modelc" --help
+expect "help of a command" 0 --checkpoint --prompt -- "$modelc" run --help
+expect "version" 0 "modelc 0." -- "$modelc" --version
+expect "vulkan is refused as not yet carried out" 2 "error[E0607]" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --backend vulkan
+[ ! -e "$work/v" ] && pass "and nothing is written" || fail "and nothing is written"
+expect "--inline is refused" 2 "error[E0607]" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --inline
+expect "block encodings are refused" 2 "error[E0607]" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --encodings q8_0
+expect "--chat is refused" 2 "not carried out yet" -- "$modelc" run $llama --checkpoint examples/tiny --chat hello
+expect "a .gguf is refused" 1 "GGUF" -- bash -c 'printf GGUF > "$1/x.gguf"; exec "$2" inspect "$1/x.gguf"' - "$work" "$modelc"
+expect "a pickle is refused, with the way out" 1 "safetensors" -- bash -c ': > "$1/pytorch_model.bin"; exec "$2" inspect "$1/pytorch_model.bin"' - "$work" "$modelc"
+expect "an isa that is none" 1 "isa" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --isa mmx
+expect "a temperature below 0" 2 "temperature" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --temperature -1
+expect "explain of nothing" 1 "E" -- "$modelc" explain E9999
+expect "check without a configuration" 0 "without a configuration" -- "$modelc" check $llama
+expect "inspect of a checkpoint" 0 "q_proj" "f32" -- "$modelc" inspect $tiny
+expect "inspect as JSON" 0 '"tensors"' -- "$modelc" inspect $tiny --json
+expect "no mmap gives the same" 0 passed -- "$modelc" verify $llama --checkpoint $tiny --expected $tiny/expected.safetensors --no-mmap
+expect "verify as JSON" 0 '"passed":true' -- "$modelc" verify $llama --checkpoint $tiny --expected $tiny/expected.safetensors --json
+expect "bench" 0 "tokens/s" -- "$modelc" bench $llama --checkpoint examples/tiny -p 16 -n 4 -r 1
+expect "bench of random weights" 0 "tokens/s" -- "$modelc" bench $llama --config $tiny/config.json --checkpoint random -p 16 -n 4 -r 1
+finish

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Generated C++: the same bytes from the same input wherever it lies, the same size for 2 and for 126 layers, and not one
+# warning from the compilers of the day.
+source "$(dirname "$0")/lib.sh"
+
+config=examples/llama/fixtures/llama-tiny/config.json
+build() { "$modelc" build "$@" > /dev/null 2>"$work/stderr" || { fail "build $*" "$(cat "$work/stderr")"; return 1; }; }
+
+build examples/llama/llama.model --config $config -o "$work/a"
+mkdir -p "$work/else where"
+cp examples/llama/llama.model $config "$work/else where/"
+(cd "$work/else where" && "$modelc" build llama.model --config config.json -o "$work/b" > /dev/null 2>&1)
+diff -r "$work/a" "$work/b" > "$work/diff" && pass "the same bytes from another folder" || fail "the same bytes from another folder" "$(head -n 20 "$work/diff")"
+before=$(stat -c %Y.%y "$work/a/llama.cpp")
+sleep 1
+build examples/llama/llama.model --config $config -o "$work/a"
+[ "$before" = "$(stat -c %Y.%y "$work/a/llama.cpp")" ] && pass "unchanged files keep their time" || fail "unchanged files keep their time"
+grep -rnE "$work|$PWD|[0-9]{4}-[0-9]{2}-[0-9]{2}|0x[0-9a-f]{6,}" "$work/a" > "$work/found" && fail "no path, date or address in the output" "$(head -n 5 "$work/found")" || pass "no path, date or address in the output"
+
+for layers in 2 126; do build examples/llama/llama.model --config $config --set num_hidden_layers=$layers -o "$work/l$layers"; done
+a=$(cat "$work"/l2/llama.h "$work"/l2/llama.cpp | wc -l) b=$(cat "$work"/l126/llama.h "$work"/l126/llama.cpp | wc -l)
+[ "$a" = "$b" ] && [ "$a" -gt 100 ] && pass "2 and 126 layers: $a lines" || fail "2 and 126 layers" "$a lines and $b lines"
+
+# Every feature of the configuration that changes the code, under warnings as errors.
+warnings=(-std=c++20 -Wall -Wextra -Werror -Wshadow -Wconversion -I. -fsyntax-only)
+for name in llama-tiny llama-bias llama-rope-yarn llama-rope-dynamic llama-tied; do
+  build examples/llama/llama.model --config examples/llama/fixtures/$name/config.json -o "$work/$name" || continue
+  for compiler in g++ clang++-16; do
+    if ! command -v $compiler > /dev/null; then skip "$name under $compiler: not installed"; continue; fi
+    # -Wshadow and -Wconversion are ours, beyond what is promised; the runtime's headers count too.
+    expect "$name under $compiler" 0 -- $compiler "${warnings[@]}" "-I$work/$name" "$work/$name/llama.cpp"
+  done
+done
+
+build examples/llama/llama.model --config $config -o "$work/d" --depfile "$work/d/llama.d"
+for f in examples/llama/llama.model stdlib/nn/linear.model stdlib/nn/rope.model $config; do
+  grep -q "$f" "$work/d/llama.d" && pass "the depfile names $f" || fail "the depfile names $f" "$(cat "$work/d/llama.d")"
+done
+expect "the manifest lists weights" 0 '"model.layers.1.mlp.down_proj.weight"' '"shape"' -- cat "$work/a/llama.manifest.json"
+build examples/llama/llama.model --config $config -o "$work/n" --name Other --namespace acme::models
+grep -q "class Other final" "$work/n/llama.h" && grep -q "namespace acme::models" "$work/n/llama.h" && pass "--name and --namespace" || fail "--name and --namespace"
+expect "a name that is no identifier" 2 "error[E0608]" -- "$modelc" build examples/llama/llama.model --config $config -o "$work/x" --name 1a
+expect "the plan prints its peak" 0 "arena:" "tokens" -- "$modelc" dump examples/llama/llama.model --config $config --stage plan
+for stage in ast program graph plan; do
+  expect "dump --stage $stage" 0 -- "$modelc" dump examples/llama/llama.model --config $config --stage $stage
+done
+expect "dump of one module" 0 "Linear" -- "$modelc" dump stdlib/nn/linear.model --stage graph --root "Linear(5, 10)"
+expect "inspect of a model" 0 "q_proj" "LlamaLayer" -- "$modelc" inspect examples/llama/llama.model --config $config
+expect "explain" 0 "E0312" -- "$modelc" explain E0312
+finish

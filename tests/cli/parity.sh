@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Every fixture: logits at every position and each layer's attention and MLP equal transformers' within 1e-4, through the
+# plan and the kernels that `run` uses; whole, in chunks, and on every instruction set that this machine has.
+source "$(dirname "$0")/lib.sh"
+
+for model in llama qwen2; do
+  for folder in examples/$model/fixtures/*/; do
+    [ -f "$folder/expected.safetensors" ] || continue
+    name=$(basename "$folder")
+    expect "$name" 0 passed -- "$modelc" verify "examples/$model/$model.model" --checkpoint "$folder" --expected "$folder/expected.safetensors" --within 1e-4
+  done
+done
+for isa in portable avx2 avx512; do
+  command=("$modelc" verify examples/llama/llama.model --checkpoint examples/llama/fixtures/llama-odd
+           --expected examples/llama/fixtures/llama-odd/expected.safetensors --isa "$isa")
+  if "${command[@]}" 2>&1 | grep -q "does not have\|not there\|has no"; then skip "llama-odd on $isa: not on this machine"
+  else expect "llama-odd on $isa" 0 passed -- "${command[@]}"; fi
+done
+expect "llama-batch in chunks of 5" 0 passed -- "$modelc" verify examples/llama/llama.model --checkpoint examples/llama/fixtures/llama-batch \
+  --expected examples/llama/fixtures/llama-batch/expected.safetensors --chunk 5
+expect "the tiny model" 0 passed -- "$modelc" verify examples/llama/llama.model --checkpoint examples/tiny --expected examples/tiny/expected.safetensors
+# The same check must fail when something is wrong: another checkpoint's weights, another theta.
+expect "a wrong checkpoint is found" 1 FAILED "first stage that differs: model.embed_tokens" -- "$modelc" verify examples/llama/llama.model \
+  --checkpoint examples/llama/fixtures/llama-theta-both --expected examples/llama/fixtures/llama-tiny/expected.safetensors
+expect "a wrong theta is found" 1 FAILED "first stage that differs: model.layers.0.self_attn" -- "$modelc" verify examples/llama/llama.model \
+  --checkpoint examples/llama/fixtures/llama-tiny --set rope_theta=500000.0 --expected examples/llama/fixtures/llama-tiny/expected.safetensors
+expect "test blocks of llama.model" 0 "0 failed" -- "$modelc" test examples/llama/llama.model
+expect "test blocks of qwen2.model" 0 "0 failed" -- "$modelc" test examples/qwen2/qwen2.model
+finish
