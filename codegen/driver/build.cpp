@@ -123,7 +123,7 @@ int build_command(const Options& o) {
     }
   }
   if (!s.report() || !built) return 1;
-  for (const std::string& n : built->program.notes) std::fprintf(stderr, "note: %s\n", n.c_str());
+  print_notes(built->program.notes);
   if (!o.json) {
     const graph::DimTable& dims = *built->plan.dims;
     std::printf("%s: %s; arena %s bytes", built->program.graph.name.c_str(), summary(built->program.graph).c_str(),
@@ -147,7 +147,7 @@ int run_command(const Options& o) {
     if (!s.sink.has_errors()) built = make(s, checkpoint.get());
   }
   if (!s.report() || !built) return 1;
-  for (const std::string& n : built->program.notes) std::fprintf(stderr, "note: %s\n", n.c_str());
+  print_notes(built->program.notes);
   if (o.mode == "fast") std::fputs("note: --mode fast is not carried out yet: everything runs in f32, as in exact\n", stderr);
 
   const std::string factory = (s.file_base.empty() ? "" : emit::identifier(s.file_base) + "::") +

@@ -36,7 +36,7 @@ int check_command(const Options& o) {
   const bool good = s.report();
   if (!good || o.json) return good ? 0 : 1;
   if (program) notes.insert(notes.begin(), program->notes.begin(), program->notes.end());
-  for (const std::string& n : notes) std::fprintf(stderr, "note: %s\n", n.c_str());
+  print_notes(notes);
   if (!program) {
     std::printf("%s: no mistake found without a configuration; sizes and shapes are checked with --config or --checkpoint\n",
                 s.sources.display_name(s.main).c_str());

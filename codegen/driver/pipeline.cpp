@@ -144,7 +144,7 @@ std::vector<std::string> check_weights(Session& s, const graph::Module& module, 
     for (graph::DimId d : w.decl->type.shape) m.shape.push_back(module.dims.value(d).value_or(-1));
     m.formula = w.decl->shape_text;
     m.numbers = w.decl->shape_numbers;
-    if (w.decl->where.line) m.where = fmt::format("{}:{}:{}", w.decl->where.file, w.decl->where.line, w.decl->where.column);
+    if (w.use.line) m.where = fmt::format("{}:{}:{}", w.use.file, w.use.line, w.use.column);
     m.origins = w.decl->origins;
     m.dtype = w.decl->required_dtype;
     m.has_default = w.decl->default_value.has_value();
@@ -193,10 +193,31 @@ std::vector<emit::File> emit_model(const Session& s, const plan::Program& progra
   return files;
 }
 
+void print_notes(const std::vector<std::string>& notes) {
+  std::string later;
+  for (const std::string& n : notes) {
+    const std::size_t open = n.find('`'), close = n.find('`', open + 1);
+    if (n.find("takes effect in a later version") == std::string::npos || close == std::string::npos)
+      std::fprintf(stderr, "note: %s\n", n.c_str());
+    else
+      later += (later.empty() ? "" : ", ") + n.substr(open, close - open + 1);
+  }
+  if (!later.empty())
+    std::fprintf(stderr, "note: %s: checked, to take effect in a later version; now all runs in f32 on one device, weights as stored\n",
+                 later.c_str());
+}
+
 std::string summary(const graph::Module& module) {
   std::uint64_t modules = 0, parameters = 0;
   const std::vector<graph::WeightInstance> weights = graph::weight_instances(module);
+  const auto is_alias = [&](const std::string& name) {                  // counted with its target
+    for (const graph::CheckpointRules& r : module.checkpoints)
+      for (const graph::AliasRule& a : r.aliases)
+        if (r.format == "safetensors" && a.weight == name && a.off_when.empty()) return true;
+    return false;
+  };
   for (const auto& w : weights) {
+    if (is_alias(w.name)) continue;
     std::uint64_t n = 1;
     for (graph::DimId d : w.decl->type.shape) n *= static_cast<std::uint64_t>(std::max<std::int64_t>(0, module.dims.value(d).value_or(0)));
     if (!w.decl->default_value) parameters += n;

@@ -55,6 +55,9 @@ std::optional<plan::Program> plan_model(Session& s, const sema::Program& program
 std::vector<emit::File> emit_model(const Session& s, const plan::Program& program, const std::string& class_name,
                                    const std::string& name_space);
 
+// What takes effect later, said once in one line on stderr (a `policy` or `shard` section in a file that many runs share).
+void print_notes(const std::vector<std::string>& notes);
+
 // "modules 272, weights 362, 134,515,008 parameters"
 std::string summary(const graph::Module& module);
 

@@ -37,7 +37,7 @@ File manifest(const plan::Program& p, const Options& o) {
       for (const graph::AliasRule& a : rules->aliases)
         if (a.weight == w.name && a.off_when.empty()) j["alias_of"] = a.target;
     if (w.decl->default_value) j["default"] = *w.decl->default_value;
-    if (w.decl->where.line) j["declared"] = fmt::format("{}:{}:{}", w.decl->where.file, w.decl->where.line, w.decl->where.column);
+    if (w.use.line) j["declared"] = fmt::format("{}:{}:{}", w.use.file, w.use.line, w.use.column);
     weights.push_back(std::move(j));
   }
   root["weights"] = std::move(weights);

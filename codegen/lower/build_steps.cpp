@@ -182,6 +182,7 @@ class Builder {
       if (d_.root(v) == n.out[0]) s = d_.values[v].name;
     if (s.empty() && !d_.values[n.out[0]].stage.empty()) s = d_.values[n.out[0]].stage;
     if (s.empty() && d_.function->kind == graph::FunctionKind::init) s = d_.function->name;
+    if (s.empty() && d_.values[n.out[0]].computed_once) return d_.values[n.out[0]].hint;
     int ops = 0;
     for (const plan::MapNode& k : n.kernel.nodes)      // "silu_mul"
       if (s.empty() || ops > 0)

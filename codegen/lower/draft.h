@@ -22,6 +22,8 @@ struct DraftValue {
   graph::Type type;
   std::string name;                              // the user's, or ""
   std::string stage;                             // a leaf child's path, or ""
+  bool computed_once = false;                    // a step value: its kernel is called like it
+  std::string hint;                              // what to call it where nothing else does: its operation, its callee
   std::string member;                            // weight, constant: member path; batch_field: the field
   double literal = 0;
   std::uint32_t index = 0;                       // input: which; step_value: which of the class

@@ -85,6 +85,8 @@ class Hoister {
       if (x.source == S::weight) value.keys.push_back(plan::WeightRef{x.member, {}});
     }
     for (DraftValue& v : sub.values) v.name.clear(), v.stage.clear();      // nothing in it is traced
+    sub.values[wanted].hint = value.name;
+    sub.values[wanted].computed_once = true;
     value.compute = plan_memory(sub, class_, program_);
     value.compute.name = value.name;
     value.compute.signature.clear();

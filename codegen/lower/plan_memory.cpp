@@ -85,7 +85,7 @@ class Planner {
       if (d_.root(v) == root && !d_.values[v].name.empty()) base = d_.values[v].name;
     for (ValueIndex v = 0; v < d_.values.size() && base.empty(); ++v)
       if (d_.root(v) == root && !d_.values[v].stage.empty()) base = d_.values[v].stage;
-    if (base.empty()) base = "value";
+    if (base.empty()) base = d_.values[root].hint.empty() ? "value" : d_.values[root].hint;
     std::replace(base.begin(), base.end(), '.', '_');
     std::string name = base;
     for (int i = 2; !names_.insert(name).second; ++i) name = base + "_" + std::to_string(i);
@@ -123,6 +123,7 @@ class Planner {
       names_.erase(buffers_[buffer].name);
       names_.insert(d_.values[w].name);
       buffers_[buffer].name = d_.values[w].name;
+      buffers_[buffer].type.shape = d_.values[w].type.shape;
       return;
     }
   }

@@ -48,7 +48,10 @@ class Selector {
     return of(*op.operands[i]);
   }
   ValueIndex result(const graph::Op& op, std::size_t i = 0) {
-    return map_[op.results[i].index] = d_.add(base(op.results[i]));
+    DraftValue v = base(op.results[i]);
+    v.hint = std::string(graph::info(op.kind).name);
+    if (op.kind == OpKind::call) v.hint = op.member.substr(op.member.rfind('.') + 1);
+    return map_[op.results[i].index] = d_.add(v);
   }
   void leaf(const graph::Op& op, DraftValue::Source source, const std::string& member) {
     DraftValue v = base(op.results[0]);

@@ -37,17 +37,18 @@ const T* by_name(const std::vector<T>& all, std::string_view name, std::uint32_t
 }
 
 // Depth first in declared order; `path` is the instance's. A class comes after those of its children, so this ends.
-void collect(const Module& m, ClassId id, const std::string& path, std::vector<WeightInstance>& out) {
+void collect(const Module& m, ClassId id, const std::string& path, const Where& use, std::vector<WeightInstance>& out) {
   const Class& c = m.of(id);
   for (const auto& [kind, index] : c.order) {
     if (kind == 'w') {
-      out.push_back({join_path(path, c.weights[index].path), &c.weights[index]});
+      const WeightDecl& w = c.weights[index];
+      out.push_back({join_path(path, w.path), &w, c.leaf && use.line != 0 ? use : w.where});
     } else if (kind == 'm') {
       const ChildDecl& child = c.children[index];
       const std::string below = join_path(path, child.path);
       for (std::size_t e = 0; e < child.elements.size(); ++e)
         if (child.elements[e].index < id.index)
-          collect(m, child.elements[e], child.list ? join_path(below, std::to_string(e)) : below, out);
+          collect(m, child.elements[e], child.list ? join_path(below, std::to_string(e)) : below, child.where, out);
     }
   }
 }
@@ -56,7 +57,7 @@ void collect(const Module& m, ClassId id, const std::string& path, std::vector<W
 
 std::vector<WeightInstance> weight_instances(const Module& module) {
   std::vector<WeightInstance> all;
-  if (module.root.index < module.classes.size()) collect(module, module.root, "", all);
+  if (module.root.index < module.classes.size()) collect(module, module.root, "", {}, all);
   return all;
 }
 

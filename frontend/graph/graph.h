@@ -185,7 +185,11 @@ struct Module {
 
 // Every weight of every instance, in declared order (Class::order), depth first. `decl` stays owned by the module.
 // For a verified module, which bounds their number.
-struct WeightInstance { std::string name; const WeightDecl* decl; };
+struct WeightInstance {
+  std::string name;
+  const WeightDecl* decl;
+  Where use;                                     // of a leaf's weight where the leaf is asked for, else the declaration
+};
 std::vector<WeightInstance> weight_instances(const Module& module);
 
 }  // namespace modelc::graph

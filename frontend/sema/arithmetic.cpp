@@ -1,5 +1,6 @@
-// Operators: on numbers, on sizes with run-time axes in them, comparison. What has a tensor among its operands is handed
-// on. Whole numbers are checked 64-bit ones, all others f64; a result that is no number is an error, never a NaN.
+// Operators: on numbers, on sizes with run-time axes in them, comparison. What has a tensor among its operands is
+// handed on. Whole numbers are checked 64-bit ones, all others f64; a result that is no number is an error, never a
+// NaN.
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -74,8 +75,8 @@ Value Expressions::unary(ast::UnaryOp op, const Value& x, source::Span span) {
       return Value::error();
     }
     const bool result = !x.as_bool();
-    return Value::boolean(result, x.formula() ? unary_formula("not", precedence::not_, x.formula(), result ? "true" : "false")
-                                              : nullptr);
+    return Value::boolean(
+        result, x.formula() ? unary_formula("not", precedence::not_, x.formula(), result ? "true" : "false") : nullptr);
   }
   const auto formula = [&](const std::string& result) {
     return x.formula() ? unary_formula("-", precedence::negation, x.formula(), result) : nullptr;
@@ -94,7 +95,8 @@ Value Expressions::unary(ast::UnaryOp op, const Value& x, source::Span span) {
   }
   if (x.is(ValueKind::dim)) {
     const graph::DimId result = ev_.dims().sub(graph::DimId{}, x.as_dim());
-    return Value::dim(ev_.dims(), result, unary_formula("-", precedence::negation, x.formula(), ev_.dims().text(result)));
+    return Value::dim(ev_.dims(), result,
+                      unary_formula("-", precedence::negation, x.formula(), ev_.dims().text(result)));
   }
   fail(diag::code::wrong_operand, span, "`-` takes a number, not " + kind_name(x), {&x});
   return Value::error();
@@ -167,7 +169,7 @@ Value Expressions::integers(ast::BinaryOp op, const Value& a, const Value& b, co
       if (overflow) break;
       if (op == ast::BinaryOp::mod) {
         result = x % y;
-        if (result != 0 && (result < 0) != (y < 0)) result += y;               // the sign of the divisor, as in PyTorch
+        if (result != 0 && (result < 0) != (y < 0)) result += y;  // the sign of the divisor, as in PyTorch
         break;
       }
       if (x % y != 0) {
@@ -207,7 +209,8 @@ Value Expressions::reals(ast::BinaryOp op, const Value& a, const Value& b, const
   // Infinity is a number only where a configuration has said so.
   if (std::isnan(result) || (std::isinf(result) && std::isfinite(x) && std::isfinite(y))) {
     fail(diag::code::bad_arithmetic, expr.span,
-         "`" + text(expr.span) + "` = " + show(a) + " " + ast::spelling(op) + " " + show(b) + " has no result", {&a, &b});
+         "`" + text(expr.span) + "` = " + show(a) + " " + ast::spelling(op) + " " + show(b) + " has no result",
+         {&a, &b});
     return Value::error();
   }
   const Value value = Value::real(result);
@@ -282,9 +285,9 @@ Value Expressions::comparison(ast::BinaryOp op, const Value& a, const Value& b, 
     const bool comparable = a.kind() == b.kind() && (a.is(ValueKind::boolean) || a.is(ValueKind::string) ||
                                                      a.is(ValueKind::list) || a.is(ValueKind::map));
     if (!comparable) {
-      auto message = fail(diag::code::wrong_operand, expr.span,
-                          "`" + sign + "` compares two values of one kind, not " + kind_name(a) + " with " + kind_name(b),
-                          {&a, &b});
+      auto message = fail(
+          diag::code::wrong_operand, expr.span,
+          "`" + sign + "` compares two values of one kind, not " + kind_name(a) + " with " + kind_name(b), {&a, &b});
       const bool tag = a.is(ValueKind::variant) && b.is(ValueKind::string);
       if (tag) message.help("ask for the case of a variant with `" + text(expr.left->span) + " is " + show(b) + "`");
       return Value::error();

@@ -12,8 +12,8 @@ namespace {
 void assigned_names(const ast::Block& block, std::vector<const ast::Name*>& names) {
   for (const ast::StatementPtr& statement : block.statements) {
     if (const auto* assign = ast::try_as<ast::AssignStatement>(*statement)) {
-      const bool known = std::any_of(names.begin(), names.end(),
-                                     [&](const ast::Name* n) { return n->text == assign->name.text; });
+      const bool known =
+          std::any_of(names.begin(), names.end(), [&](const ast::Name* n) { return n->text == assign->name.text; });
       if (!known) names.push_back(&assign->name);
     }
     if (const auto* loop = ast::try_as<ast::ForStatement>(*statement)) assigned_names(loop->body, names);
@@ -98,7 +98,8 @@ bool Expressions::for_statement(const ast::ForStatement& statement, Environment&
   check_new_name(statement.variable, env);
   if (unusable(list, statement.source->span)) return false;
   if (!list.is(ValueKind::member)) {
-    fail(diag::code::bad_statement, statement.source->span, "`for` goes over a list of children, not " + kind_name(list))
+    fail(diag::code::bad_statement, statement.source->span,
+         "`for` goes over a list of children, not " + kind_name(list))
         .help("values are mapped with `[f(x) for x in list]`");
     return false;
   }
@@ -109,7 +110,7 @@ bool Expressions::for_statement(const ast::ForStatement& statement, Environment&
   std::vector<TensorContext::Carried> carried;
   bool good = true;
   for (const ast::Name* name : names) {
-    if (!st_.frames.back().lets.contains(name->text)) continue;   // reported where it is assigned
+    if (!st_.frames.back().lets.contains(name->text)) continue;  // reported where it is assigned
     const Value before = *env.lookup(name->text, name->span);
     good = good && !before.is_error();
     carried.push_back({name->text, before, *env.declared(name->text)});

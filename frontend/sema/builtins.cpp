@@ -48,8 +48,8 @@ const std::map<std::string_view, RealFunction>& real_functions() {
 }
 
 FormulaPtr called(const Builtin& function, std::span<const Argument> arguments, const std::string& result) {
-  const bool explained = std::any_of(arguments.begin(), arguments.end(),
-                                     [](const Argument& a) { return a.value.formula() != nullptr; });
+  const bool explained =
+      std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.formula() != nullptr; });
   if (!explained) return nullptr;
   std::vector<FormulaPtr> operands;
   for (const Argument& a : arguments) {
@@ -95,9 +95,8 @@ class StaticCall {
   Value result(const Value& v) const { return v.with_formula(called(function_, arguments_, show(v))); }
 
   Value finite(double r) {
-    const bool finite_in = std::all_of(arguments_.begin(), arguments_.end(), [](const Argument& a) {
-      return std::isfinite(a.value.as_real());
-    });
+    const bool finite_in = std::all_of(arguments_.begin(), arguments_.end(),
+                                       [](const Argument& a) { return std::isfinite(a.value.as_real()); });
     if (std::isnan(r) || (finite_in && std::isinf(r))) return no_result();
     return result(Value::real(r));
   }
@@ -177,8 +176,8 @@ class StaticCall {
     graph::DimTable& dims = ex_.evaluator().dims();
     graph::DimId a = value(0).as_dim();
     if (b < 1) {
-      ex_.fail(diag::code::run_time_size, span_, "a size of run time is divided by a number of at least 1: found " +
-                                                     explained(value(1)));
+      ex_.fail(diag::code::run_time_size, span_,
+               "a size of run time is divided by a number of at least 1: found " + explained(value(1)));
       return Value::error();
     }
     if (up) a = dims.add(a, dims.constant(b - 1));
@@ -225,7 +224,8 @@ class StaticCall {
                {&value(1), &value(2)});
       return Value::error();
     }
-    if (all_integers()) return result(Value::integer(std::clamp(value(0).as_int(), value(1).as_int(), value(2).as_int())));
+    if (all_integers())
+      return result(Value::integer(std::clamp(value(0).as_int(), value(1).as_int(), value(2).as_int())));
     return result(Value::real(std::clamp(value(0).as_real(), value(1).as_real(), value(2).as_real())));
   }
 
@@ -253,14 +253,16 @@ bool has_graph(const Value& v) {
 
 Value Expressions::call_builtin(const Builtin& function, std::span<const Argument> arguments, source::Span span) {
   const std::string name(function.name);
-  const bool graph = std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return has_graph(a.value); });
+  const bool graph =
+      std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return has_graph(a.value); });
   const bool named = std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return !a.name.empty(); });
 
   if (graph && function.on_tensors) {
     if (!have_tensors(span, "`" + name + "`")) return Value::error();
     return st_.tensors->call_op(function.name, arguments, span);
   }
-  if (graph && st_.tensors != nullptr && name == "len" && arguments.size() == 1 && arguments[0].value.is(ValueKind::member)) {
+  if (graph && st_.tensors != nullptr && name == "len" && arguments.size() == 1 &&
+      arguments[0].value.is(ValueKind::member)) {
     const auto elements = st_.tensors->elements(arguments[0].value);
     if (elements) return Value::integer(static_cast<std::int64_t>(elements->size()));
   }

@@ -27,7 +27,8 @@ Value Expressions::eval_call(const ast::CallExpr& expr, const Environment& env) 
     const Value object = eval(*member->object, env);
     if (object.is(ValueKind::member)) {
       const std::vector<Argument> args = arguments(expr.args, env);
-      if (std::any_of(args.begin(), args.end(), [](const Argument& a) { return a.value.is_error(); })) return Value::error();
+      if (std::any_of(args.begin(), args.end(), [](const Argument& a) { return a.value.is_error(); }))
+        return Value::error();
       if (!have_tensors(expr.span, "`" + member->name.text + "`")) return Value::error();
       return st_.tensors->call_member(object, member->name.text, args, expr.span);
     }
@@ -41,7 +42,8 @@ Value Expressions::eval_call(const ast::CallExpr& expr, const Environment& env) 
 Value Expressions::call_value(const Value& callee, std::span<const Argument> arguments, source::Span callee_span,
                               source::Span span) {
   if (unusable(callee, callee_span)) return Value::error();
-  const bool failed = std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.is_error(); });
+  const bool failed =
+      std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.is_error(); });
   switch (callee.kind()) {
     case ValueKind::closure: return call_closure(callee.as_closure(), arguments, span);
     case ValueKind::recipe:
@@ -81,8 +83,8 @@ Value Expressions::call_recipe(const Recipe& recipe, std::span<const Argument> a
     return Value::error();
   }
   const Symbol& symbol = *recipe.symbol;
-  const auto& params = is_module ? ast::as<ast::ModuleDecl>(*symbol.decl).params
-                                 : ast::as<ast::EncodingDecl>(*symbol.decl).params;
+  const auto& params =
+      is_module ? ast::as<ast::ModuleDecl>(*symbol.decl).params : ast::as<ast::EncodingDecl>(*symbol.decl).params;
   Environment scope(symbol.file);
   auto bound = bind(params, arguments, "the " + std::string(word(symbol)) + " `" + name + "`", span, scope);
   if (!bound) return Value::error();
@@ -101,8 +103,8 @@ Value Expressions::call_closure(const Closure& function, std::span<const Argumen
   if (st_.calls.size() >= ev_.limits_.call_depth) {
     if (!st_.exhausted) {
       st_.exhausted = true;
-      fail(diag::code::too_much_work, span, "fns call each other more than " + std::to_string(ev_.limits_.call_depth) +
-                                                " deep here")
+      fail(diag::code::too_much_work, span,
+           "fns call each other more than " + std::to_string(ev_.limits_.call_depth) + " deep here")
           .help("`" + name + "` seems to call itself without end");
     }
     return Value::error();
@@ -133,8 +135,8 @@ Value Expressions::call_closure(const Closure& function, std::span<const Argumen
 
 // ---- arguments ------------------------------------------------------------------------------------------------------
 
-bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Argument> arguments, std::string_view owner,
-                          source::Span span, std::vector<const Argument*>& arranged) {
+bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Argument> arguments,
+                          std::string_view owner, source::Span span, std::vector<const Argument*>& arranged) {
   arranged.assign(params.size(), nullptr);
   bool fits = true;
   std::size_t positional = 0;
@@ -158,7 +160,8 @@ bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Arg
       }
     } else {
       named_seen = true;
-      const auto it = std::find_if(params.begin(), params.end(), [&](const ParamSpec& p) { return p.name == argument.name; });
+      const auto it =
+          std::find_if(params.begin(), params.end(), [&](const ParamSpec& p) { return p.name == argument.name; });
       if (it == params.end()) {
         std::vector<std::string> names;
         for (const ParamSpec& param : params) names.emplace_back(param.name);
@@ -214,7 +217,8 @@ std::optional<std::vector<std::pair<std::string, Value>>> Expressions::bind(cons
     Value value = given != nullptr ? given->value : eval(*param.default_value, scope);
     const source::Span use = given != nullptr ? given->span : param.default_value->span;
     if (!value.is_error()) {
-      value = conform(value, *param.type, scope, "the argument `" + param.name.text + "` of " + std::string(owner), use);
+      value =
+          conform(value, *param.type, scope, "the argument `" + param.name.text + "` of " + std::string(owner), use);
     }
     // What a default gives has the parameter's name; what is given keeps its own.
     value = given != nullptr ? parameter(param.name.text, value) : named(param.name.text, value);

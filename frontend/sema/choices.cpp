@@ -34,7 +34,8 @@ bool Expressions::matches(const Value& subject, const ast::Literal& literal, boo
     const auto index = literal.kind == ast::LiteralKind::string ? variant->find(literal.text) : std::nullopt;
     if (!index) {
       failed = true;
-      const std::string near = literal.kind == ast::LiteralKind::string ? diag::did_you_mean(literal.text, variant->tags()) : "";
+      const std::string near =
+          literal.kind == ast::LiteralKind::string ? diag::did_you_mean(literal.text, variant->tags()) : "";
       auto message = fail(diag::code::match_bad_arm, literal.span,
                           variant->symbol->name + " has no case " + literal_text(literal));
       message.label(variant->symbol->span, "its cases are " + quoted_list(variant->tags()));
@@ -48,8 +49,8 @@ bool Expressions::matches(const Value& subject, const ast::Literal& literal, boo
   const bool same_kind = wanted.kind() == subject.kind() || (wanted.is_number() && subject.is_number());
   if (!same_kind) {
     failed = true;
-    fail(diag::code::match_bad_arm, literal.span,
-         kind_name(subject) + " is never " + literal_text(literal), {&subject});
+    fail(diag::code::match_bad_arm, literal.span, kind_name(subject) + " is never " + literal_text(literal),
+         {&subject});
     return false;
   }
   return equal(subject, wanted);
@@ -60,7 +61,8 @@ Value Expressions::eval_is(const ast::IsExpr& expr, const Environment& env) {
   if (subject.is_error()) return subject;
   if (subject.is(ValueKind::absent) && unusable(subject, expr.operand->span)) return Value::error();
   if (subject.is_graph() || subject.is(ValueKind::dim)) {
-    fail(diag::code::bad_condition, expr.operand->span, "`is` asks a value that is known early, not " + kind_name(subject));
+    fail(diag::code::bad_condition, expr.operand->span,
+         "`is` asks a value that is known early, not " + kind_name(subject));
     return Value::error();
   }
   bool failed = false;
@@ -89,8 +91,8 @@ bool Expressions::check_arms(const ast::MatchExpr& expr, const Value& subject) {
         continue;
       }
       none = none || literal.kind == ast::LiteralKind::none;
-      const auto index = variant != nullptr && literal.kind == ast::LiteralKind::string ? variant->find(literal.text)
-                                                                                         : std::nullopt;
+      const auto index =
+          variant != nullptr && literal.kind == ast::LiteralKind::string ? variant->find(literal.text) : std::nullopt;
       // Another spelling of a case is the same case; in one arm both may stand.
       if (!seen.insert(literal_text(literal)).second) {
         fail(diag::code::match_bad_arm, literal.span, literal_text(literal) + " has an arm already");
@@ -108,8 +110,8 @@ bool Expressions::check_arms(const ast::MatchExpr& expr, const Value& subject) {
   const bool optional = subject.is_none() || subject.as_variant().optional;
   if (optional && !none) missing.insert(missing.begin(), "none");
   if (missing.empty()) return true;
-  fail(diag::code::match_not_exhaustive, expr.subject->span, "this match on " + variant->symbol->name + " misses " +
-                                                                 listed(missing, 12))
+  fail(diag::code::match_not_exhaustive, expr.subject->span,
+       "this match on " + variant->symbol->name + " misses " + listed(missing, 12))
       .label(variant->symbol->span, "declared here")
       .help("add an arm for each, or a last arm `_ => …`");
   return false;
@@ -149,8 +151,7 @@ Value Expressions::eval_match(const ast::MatchExpr& expr, const Environment& env
     }
   }
   if (taken == nullptr) {
-    fail(diag::code::match_not_exhaustive, expr.subject->span,
-         "this match has no arm for " + show(subject), {&subject})
+    fail(diag::code::match_not_exhaustive, expr.subject->span, "this match has no arm for " + show(subject), {&subject})
         .help("add an arm for it, or a last arm `_ => …`");
     return Value::error();
   }
@@ -180,12 +181,12 @@ Value Expressions::eval_comprehension(const ast::ComprehensionExpr& expr, const 
         return Value::error();
       }
       *end = v.as_int();
-      const std::uint64_t length =
-          high > low ? static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) : 0;
+      const std::uint64_t length = high > low ? static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) : 0;
       if (side == expr.range->high.get() && length > ev_.limits_.list_elements) {
         fail(diag::code::too_much_work, expr.range->span,
              "a list of " + grouped(length) + " elements is more than the " +
-                 grouped(std::uint64_t{ev_.limits_.list_elements}) + " allowed", {&v});
+                 grouped(std::uint64_t{ev_.limits_.list_elements}) + " allowed",
+             {&v});
         return Value::error();
       }
     }
@@ -198,8 +199,8 @@ Value Expressions::eval_comprehension(const ast::ComprehensionExpr& expr, const 
       std::optional<std::vector<Value>> elements;
       if (list.is(ValueKind::member) && st_.tensors != nullptr) elements = st_.tensors->elements(list);
       if (!elements) {
-        fail(diag::code::wrong_operand, expr.source->span, "`for … in` goes over a list or a range, not " + kind_name(list),
-             {&list});
+        fail(diag::code::wrong_operand, expr.source->span,
+             "`for … in` goes over a list or a range, not " + kind_name(list), {&list});
         return Value::error();
       }
       source = std::move(*elements);
@@ -278,7 +279,8 @@ Value Expressions::index_static(const Value& object, const ast::IndexExpr& expr,
       keys.push_back(key);
     }
     fail(diag::code::bad_index, slice.span, "the map has no key " + show(slice.low))
-        .help(slice.low.is(ValueKind::string) ? diag::did_you_mean(slice.low.as_string(), keys) : "its keys are strings");
+        .help(slice.low.is(ValueKind::string) ? diag::did_you_mean(slice.low.as_string(), keys)
+                                              : "its keys are strings");
     return Value::error();
   }
   std::optional<std::vector<Value>> items;
@@ -291,7 +293,8 @@ Value Expressions::index_static(const Value& object, const ast::IndexExpr& expr,
   const auto bound = [&](const Value& v, std::int64_t missing) -> std::optional<std::int64_t> {
     if (v.is_none()) return missing;
     if (v.is(ValueKind::integer)) return v.as_int();
-    fail(diag::code::run_time_size, slice.span, "a list is indexed by a number that is known early, not by a size of run time");
+    fail(diag::code::run_time_size, slice.span,
+         "a list is indexed by a number that is known early, not by a size of run time");
     return std::nullopt;
   };
   const auto count = static_cast<std::int64_t>(items->size());
@@ -301,14 +304,15 @@ Value Expressions::index_static(const Value& object, const ast::IndexExpr& expr,
   if (!low || !high || !step) return Value::error();
   if (slice.kind == ast::SliceKind::index) {
     if (*low >= 0 && *low < count) return (*items)[static_cast<std::size_t>(*low)];
-    fail(diag::code::bad_index, slice.span, "index " + show(slice.low) + " is outside of a list of " +
-                                                counted(items->size(), "element"), {&slice.low});
+    fail(diag::code::bad_index, slice.span,
+         "index " + show(slice.low) + " is outside of a list of " + counted(items->size(), "element"), {&slice.low});
     return Value::error();
   }
   if (*low < 0 || *low > *high || *high > count || *step < 1) {
     fail(diag::code::bad_index, slice.span,
          std::to_string(*low) + ".." + std::to_string(*high) + (*step == 1 ? "" : " by " + std::to_string(*step)) +
-             " is no part of a list of " + counted(items->size(), "element"), {&slice.low, &slice.high});
+             " is no part of a list of " + counted(items->size(), "element"),
+         {&slice.low, &slice.high});
     return Value::error();
   }
   std::vector<Value> part;
@@ -335,7 +339,8 @@ Value Expressions::eval_cast(const ast::CastExpr& expr, const Environment& env) 
     if (!target.dtype) {
       failed = true;
       std::vector<std::string> names;
-      for (int i = 0; i <= static_cast<int>(DType::boolean); ++i) names.emplace_back(modelc::name(static_cast<DType>(i)));
+      for (int i = 0; i <= static_cast<int>(DType::boolean); ++i)
+        names.emplace_back(modelc::name(static_cast<DType>(i)));
       const std::string near = diag::did_you_mean(expr.type.dtype->text, names);
       fail(diag::code::unknown_type, expr.type.dtype->span, "`" + expr.type.dtype->text + "` is no element type")
           .help(near.empty() ? "the element types are " + listed(names, 20) : near);

@@ -14,8 +14,8 @@ namespace {
 
 class ObjectBinder;
 
-// The names that a config's own expressions see. While it is being bound, a field is bound when it is first asked for, so
-// that the order of the declarations and of inheritance does not matter; afterwards the instance answers.
+// The names that a config's own expressions see. While it is being bound, a field is bound when it is first asked
+// for, so that the order of the declarations and of inheritance does not matter; afterwards the instance answers.
 class ConfigScope : public NameSource {
  public:
   explicit ConfigScope(const ConfigDef& def) : def_(def) {}
@@ -45,7 +45,11 @@ class ObjectBinder {
  public:
   // `where` is the object's path with a dot behind it, "" for the file itself.
   ObjectBinder(Binding& binding, const ConfigDef& def, const Json& object, std::string where)
-      : b_(binding), ev_(binding.ev), def_(def), object_(object), where_(std::move(where)),
+      : b_(binding),
+        ev_(binding.ev),
+        def_(def),
+        object_(object),
+        where_(std::move(where)),
         slots_(def.fields.size() + def.lets.size()) {
     auto scope = std::make_unique<ConfigScope>(def_);
     scope_ = scope.get();
@@ -59,7 +63,8 @@ class ObjectBinder {
     bool good = true;
     for (std::size_t i = 0; i < slots_.size(); ++i) good = !value_of(i).is_error() && good;
     if (good) {
-      for (const RequireDef& require : def_.requires_) good = ev_.require(*require.item, scope(*require.file), def_.name) && good;
+      for (const RequireDef& require : def_.requires_)
+        good = ev_.require(*require.item, scope(*require.file), def_.name) && good;
     }
     auto instance = std::make_unique<ConfigInstance>();
     instance->definition = &def_;
@@ -91,14 +96,16 @@ class ObjectBinder {
   struct Found {
     const ast::Path* path;
     const Json* json;
-    std::string key;                                 // whole, from the top of the file
+    std::string key;  // whole, from the top of the file
     Value value;
   };
 
   bool is_field(std::size_t slot) const { return slot < def_.fields.size(); }
   const LetDef& let(std::size_t slot) const { return def_.lets[slot - def_.fields.size()]; }
   std::string_view name_of(std::size_t slot) const { return is_field(slot) ? def_.fields[slot].name : let(slot).name; }
-  source::Span span_of(std::size_t slot) const { return is_field(slot) ? def_.fields[slot].span : let(slot).item->name.span; }
+  source::Span span_of(std::size_t slot) const {
+    return is_field(slot) ? def_.fields[slot].span : let(slot).item->name.span;
+  }
   Environment scope(const FileSymbols& file) const { return Environment(&file).with(*scope_); }
 
   Value value_of(std::size_t index) {
@@ -131,9 +138,10 @@ class ObjectBinder {
     for (auto it = std::find(open_.begin(), open_.end(), index); it != open_.end(); ++it) {
       circle += "`" + std::string(name_of(*it)) + "` needs ";
     }
-    ev_.sink().error(diag::code::config_cycle, span_of(index),
-                     "the value of `" + std::string(name_of(index)) + "` depends on itself: " + circle + "`" +
-                         std::string(name_of(index)) + "`")
+    ev_.sink()
+        .error(diag::code::config_cycle, span_of(index),
+               "the value of `" + std::string(name_of(index)) + "` depends on itself: " + circle + "`" +
+                   std::string(name_of(index)) + "`")
         .help("give one of them in the configuration, or write a default that does not need the others");
   }
 
@@ -194,8 +202,9 @@ class ObjectBinder {
       const auto said = [&](const Found& f) {
         return "`" + f.key + "` is " + json_text(*f.json) + " in " + b_.tree.place(*f.json);
       };
-      ev_.sink().error(diag::code::config_disagree, b_.tree.place(*found[i].json),
-                       "`" + field.name + "` is given twice and differently: " + said(found[0]) + ", " + said(found[i]))
+      ev_.sink()
+          .error(diag::code::config_disagree, b_.tree.place(*found[i].json),
+                 "`" + field.name + "` is given twice and differently: " + said(found[0]) + ", " + said(found[i]))
           .label(field.span, "`" + field.name + "` is declared here")
           .help("correct the file, or decide with --set " + found[0].key + "=…");
       return false;
@@ -232,7 +241,8 @@ class ObjectBinder {
     return Value::error();
   }
 
-  void report_missing(const FieldDef& field, const std::vector<ast::Path>& paths, const std::vector<const Json*>& nulls) {
+  void report_missing(const FieldDef& field, const std::vector<ast::Path>& paths,
+                      const std::vector<const Json*>& nulls) {
     const std::string inside = where_.empty() ? "" : where_.substr(0, where_.size() - 1);
     const std::string place = inside.empty() ? b_.tree.name() : b_.tree.place(object_);
     std::string looked = paths.size() == 1 ? "" : ": it has none of ";
@@ -243,8 +253,8 @@ class ObjectBinder {
     auto message = ev_.sink().error(
         diag::code::config_missing, place,
         "`" + (other_key ? field.name + "` (the key `" + where_ + paths[0].text() : where_ + field.name) + "`" +
-            (other_key ? ")" : "") + " is missing in " + (inside.empty() ? "" : "`" + inside + "` of ") + b_.tree.name() +
-            looked);
+            (other_key ? ")" : "") + " is missing in " + (inside.empty() ? "" : "`" + inside + "` of ") +
+            b_.tree.name() + looked);
     message.label(field.span, "`" + field.name + "` of " + def_.name + " is declared here, without a default");
     for (const Json* null : nulls) message.note(b_.tree.place(*null) + " says null, which counts as absent");
     // A key that is nearly it and that no field asks for.
@@ -255,7 +265,8 @@ class ObjectBinder {
     const auto near = diag::nearest(paths.back().parts.back().text, others);
     const std::string key = where_ + paths.back().text();
     if (near) {
-      message.help("is it `" + *near + "` in " + b_.tree.place(*object_.find(*near)) + "? Else supply it with --set " + key + "=…");
+      message.help("is it `" + *near + "` in " + b_.tree.place(*object_.find(*near)) + "? Else supply it with --set " +
+                   key + "=…");
     } else {
       message.help("supply it with --set " + key + "=…");
     }
@@ -277,8 +288,9 @@ class ObjectBinder {
     if (!below && !above) return true;
     const std::string message = "`" + field.name + "` is " + show(value) + ": expected " + show(low) + ".." +
                                 (high.is_none() ? "" : show(high));
-    auto report = found != nullptr ? ev_.sink().error(diag::code::config_out_of_range, b_.tree.place(*found->json), message)
-                                   : ev_.sink().error(diag::code::config_out_of_range, field.item->default_value->span, message);
+    auto report = found != nullptr
+                      ? ev_.sink().error(diag::code::config_out_of_range, b_.tree.place(*found->json), message)
+                      : ev_.sink().error(diag::code::config_out_of_range, field.item->default_value->span, message);
     report.label(field.item->range->span, "the range of `" + field.name + "`");
     for (const Value* end : {&low, &high}) {
       for (std::string& line : formula_origins(end->formula())) report.note(std::move(line));
@@ -290,8 +302,10 @@ class ObjectBinder {
   Value wrong(const Json& json, const ast::Type& type, const FieldDef& field, const std::string& key,
               std::string_view why = {}) {
     const Expressions ex(ev_);
-    ev_.sink().error(diag::code::config_wrong_type, b_.tree.place(json),
-                     "`" + key + "` is " + json_text(json) + ", " + json_kind(json) + ": expected `" + ex.text(type.span) + "`")
+    ev_.sink()
+        .error(
+            diag::code::config_wrong_type, b_.tree.place(json),
+            "`" + key + "` is " + json_text(json) + ", " + json_kind(json) + ": expected `" + ex.text(type.span) + "`")
         .label(field.span, "`" + field.name + "` is declared here")
         .help(std::string(why));
     return Value::error();
@@ -317,7 +331,7 @@ class ObjectBinder {
           }
           failed = failed || items.back().is_error();
           items.back() = with_name(item_key, items.back(), "from " + b_.tree.place(item), nullptr);
-          if (failed) break;                         // one message for a list of the wrong kind of thing
+          if (failed) break;  // one message for a list of the wrong kind of thing
         }
         b_.tree.claim(json);
         if (failed || (list.length && !has_length(json, items.size(), list, field, key))) return Value::error();
@@ -337,7 +351,7 @@ class ObjectBinder {
         return failed ? Value::error() : Value::map(std::move(entries));
       }
       case ast::TypeKind::named: return read_named(json, ast::as<ast::NamedType>(type), field, key);
-      default: break;                                // the definition has been refused
+      default: break;  // the definition has been refused
     }
     b_.tree.claim(json);
     return wrong(json, type, field, key);
@@ -348,13 +362,14 @@ class ObjectBinder {
     const Value length = ev_.eval(*type.length, scope(*field.file));
     if (length.is_error()) return false;
     if (!length.is(ValueKind::integer)) {
-      ev_.sink().error(diag::code::wrong_operand, type.length->span, "the length of a list is a whole number, not " +
-                                                                         kind_name(length));
+      ev_.sink().error(diag::code::wrong_operand, type.length->span,
+                       "the length of a list is a whole number, not " + kind_name(length));
       return false;
     }
     if (length.as_int() == static_cast<std::int64_t>(count)) return true;
-    auto message = ev_.sink().error(diag::code::config_list_length, b_.tree.place(json),
-                                    "`" + key + "` has " + counted(count, "element") + ": expected " + show_formula(length));
+    auto message =
+        ev_.sink().error(diag::code::config_list_length, b_.tree.place(json),
+                         "`" + key + "` has " + counted(count, "element") + ": expected " + show_formula(length));
     message.label(field.span, "`" + field.name + "` is declared here");
     for (std::string& line : formula_origins(length.formula())) message.note(std::move(line));
     return false;
@@ -369,15 +384,18 @@ class ObjectBinder {
         case ast::LiteralKind::string: same = json.as_string() != nullptr && *json.as_string() == literal.text; break;
         case ast::LiteralKind::boolean: same = json.as_bool() == std::optional(literal.boolean); break;
         case ast::LiteralKind::integer: same = json.as_int() == std::optional(literal.integer); break;
-        case ast::LiteralKind::floating: same = json.is_number() && json.as_double() == std::optional(literal.floating); break;
+        case ast::LiteralKind::floating:
+          same = json.is_number() && json.as_double() == std::optional(literal.floating);
+          break;
         case ast::LiteralKind::none: break;
       }
       if (same) return wanted;
       texts.push_back(show(wanted));
     }
-    ev_.sink().error(diag::code::config_wrong_literal, b_.tree.place(json),
-                     "`" + key + "` is " + json_text(json) + ": " + def_.name + " takes " +
-                         (texts.size() == 1 ? texts[0] + " only" : "only " + listed(texts, 12)))
+    ev_.sink()
+        .error(diag::code::config_wrong_literal, b_.tree.place(json),
+               "`" + key + "` is " + json_text(json) + ": " + def_.name + " takes " +
+                   (texts.size() == 1 ? texts[0] + " only" : "only " + listed(texts, 12)))
         .label(field.span, "`" + field.name + "` is declared here")
         .help("this model file describes no model with another value: use one that does");
     return Value::error();
@@ -392,14 +410,16 @@ class ObjectBinder {
       case TypeName::Kind::integer: {
         if (!json.is_integer()) {
           const auto number = json.as_double();
-          const bool whole = number && *number == static_cast<double>(static_cast<std::int64_t>(std::clamp(*number, -9e15, 9e15)));
+          const bool whole =
+              number && *number == static_cast<double>(static_cast<std::int64_t>(std::clamp(*number, -9e15, 9e15)));
           return wrong(json, type, field, key, whole ? "write it as a whole number, without a point or exponent" : "");
         }
         const auto value = json.as_int();
         if (value && (resolved.kind == TypeName::Kind::integer || *value >= 1)) return Value::integer(*value);
-        ev_.sink().error(diag::code::config_out_of_range, b_.tree.place(json),
-                         "`" + key + "` is " + json_text(json) + ": " +
-                             (value ? "a dim is at least 1" : "a whole number has 64 bits"))
+        ev_.sink()
+            .error(diag::code::config_out_of_range, b_.tree.place(json),
+                   "`" + key + "` is " + json_text(json) + ": " +
+                       (value ? "a dim is at least 1" : "a whole number has 64 bits"))
             .label(field.span, "`" + field.name + "` is declared here");
         return Value::error();
       }
@@ -415,7 +435,7 @@ class ObjectBinder {
         const std::string* value = json.as_string();
         return value != nullptr ? Value::string(*value) : wrong(json, type, field, key);
       }
-      default: return Value::error();                // the definition has been refused
+      default: return Value::error();  // the definition has been refused
     }
   }
 
@@ -435,7 +455,7 @@ class ObjectBinder {
     std::string tag;
     const auto index = variant != nullptr ? read_tag(json, *variant, field, key, tag) : std::nullopt;
     if (!index) {
-      b_.tree.claim(json);                           // its keys cannot be judged
+      b_.tree.claim(json);  // its keys cannot be judged
       return Value::error();
     }
     const ConfigInstance* fields = ObjectBinder(b_, *variant->cases[*index].fields, json, key + ".").bind();
@@ -467,17 +487,19 @@ class ObjectBinder {
       const auto found = text != nullptr ? variant.find(*text) : std::nullopt;
       if (!found) {
         const std::string near = text != nullptr ? diag::did_you_mean(*text, variant.tags()) : "";
-        ev_.sink().error(diag::code::variant_unknown_tag, b_.tree.place(*value),
-                         keys.back() + " is " + json_text(*value) + ", which is no case of " + variant.symbol->name)
+        ev_.sink()
+            .error(diag::code::variant_unknown_tag, b_.tree.place(*value),
+                   keys.back() + " is " + json_text(*value) + ", which is no case of " + variant.symbol->name)
             .label(variant.symbol->span, "its cases are " + listed(cases, 16))
             .help(near.empty() ? "this model file does not describe such a model" : near);
         return std::nullopt;
       }
       if (index && *index != *found) {
-        ev_.sink().error(diag::code::config_disagree, b_.tree.place(*value),
-                         "the case of " + variant.symbol->name + " is given twice and differently: " + keys.front() + " is " +
-                             json_text(*first) + " in " + b_.tree.place(*first) + ", " + keys.back() + " is " +
-                             json_text(*value) + " in " + b_.tree.place(*value))
+        ev_.sink()
+            .error(diag::code::config_disagree, b_.tree.place(*value),
+                   "the case of " + variant.symbol->name + " is given twice and differently: " + keys.front() + " is " +
+                       json_text(*first) + " in " + b_.tree.place(*first) + ", " + keys.back() + " is " +
+                       json_text(*value) + " in " + b_.tree.place(*value))
             .label(variant.symbol->span, "declared here")
             .help("correct the file, or decide with --set");
         return std::nullopt;
@@ -489,8 +511,9 @@ class ObjectBinder {
       }
     }
     if (!index) {
-      ev_.sink().error(diag::code::variant_no_tag, b_.tree.place(json),
-                       "`" + key + "` does not say which " + variant.symbol->name + " it is: it has no " + listed(keys))
+      ev_.sink()
+          .error(diag::code::variant_no_tag, b_.tree.place(json),
+                 "`" + key + "` does not say which " + variant.symbol->name + " it is: it has no " + listed(keys))
           .label(field.span, "`" + field.name + "` is declared here")
           .note("the cases of " + variant.symbol->name + " are " + listed(cases, 16))
           .help("add the tag to the file, or say it with --set " + key + "." + decl.tag_keys.front().text() + "=…");
@@ -503,8 +526,8 @@ class ObjectBinder {
   const ConfigDef& def_;
   const Json& object_;
   std::string where_;
-  std::vector<Slot> slots_;                          // fields, then lets
-  std::vector<std::size_t> open_;                    // being bound, outermost first
+  std::vector<Slot> slots_;        // fields, then lets
+  std::vector<std::size_t> open_;  // being bound, outermost first
   ConfigScope* scope_ = nullptr;
 };
 
@@ -563,7 +586,8 @@ void note_overrides(const ConfigInput& input, std::vector<std::string>& notes) {
 
 }  // namespace
 
-Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput& input, std::vector<std::string>& notes) {
+Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput& input,
+                  std::vector<std::string>& notes) {
   diag::Sink& sink = evaluator.sink();
   const ConfigDef* def = evaluator.config_defs().config(symbol);
   if (def == nullptr) return Value::error();
@@ -573,14 +597,14 @@ Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput&
     name = *def->file;
     const source::Span span = ast::as<ast::ConfigDecl>(*symbol.decl).file->span;
     if (input.folder.empty()) {
-      sink.error(diag::code::config_file, span, symbol.name + " is bound to " + *def->file +
-                                                    ", and no folder is known to look for it")
+      sink.error(diag::code::config_file, span,
+                 symbol.name + " is bound to " + *def->file + ", and no folder is known to look for it")
           .help("give the checkpoint's folder with --checkpoint");
       return Value::error();
     }
     const std::filesystem::path relative(*def->file);
-    const bool outside = relative.is_absolute() || std::any_of(relative.begin(), relative.end(),
-                                                               [](const auto& part) { return part == ".."; });
+    const bool outside = relative.is_absolute() ||
+                         std::any_of(relative.begin(), relative.end(), [](const auto& part) { return part == ".."; });
     if (outside) {
       sink.error(diag::code::config_file, span, "the file of a config lies in the checkpoint's folder: " + *def->file);
       return Value::error();
@@ -597,8 +621,8 @@ Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput&
     note_overrides(input, notes);
   }
   if (!root.is_object()) {
-    sink.error(diag::code::config_no_object, name, name + " holds " + json_kind(root) + ": expected an object with the keys of " +
-                                                       symbol.name)
+    sink.error(diag::code::config_no_object, name,
+               name + " holds " + json_kind(root) + ": expected an object with the keys of " + symbol.name)
         .label(symbol.span, symbol.name + " is declared here");
     return Value::error();
   }

@@ -120,17 +120,17 @@ class ConfigDefiner {
         if (is_new(function.name)) def_.functions.push_back({function.name.text, &function, &file_});
         return;
       }
-      case ast::ItemKind::require:
-        def_.requires_.push_back({&ast::as<ast::RequireItem>(item), &file_});
-        return;
+      case ast::ItemKind::require: def_.requires_.push_back({&ast::as<ast::RequireItem>(item), &file_}); return;
       case ast::ItemKind::refuse:
-        for (const ast::KeyPattern& key : ast::as<ast::RefuseItem>(item).keys) def_.key_rules.push_back({&key, true, 0});
+        for (const ast::KeyPattern& key : ast::as<ast::RefuseItem>(item).keys)
+          def_.key_rules.push_back({&key, true, 0});
         return;
       case ast::ItemKind::ignore:
-        for (const ast::KeyPattern& key : ast::as<ast::IgnoreItem>(item).keys) def_.key_rules.push_back({&key, false, 0});
+        for (const ast::KeyPattern& key : ast::as<ast::IgnoreItem>(item).keys)
+          def_.key_rules.push_back({&key, false, 0});
         return;
       case ast::ItemKind::remove: return remove(ast::as<ast::RemoveItem>(item));
-      default: return;                               // the grammar has no other item here
+      default: return;  // the grammar has no other item here
     }
   }
 
@@ -141,8 +141,8 @@ class ConfigDefiner {
     }
     for (const ast::Name& name : item.names) {
       FieldDef field{name.text, &item, name.span, &file_, reads_itself(*item.type), false};
-      const auto old = std::find_if(def_.fields.begin(), def_.fields.end(),
-                                    [&](const FieldDef& f) { return f.name == name.text; });
+      const auto old =
+          std::find_if(def_.fields.begin(), def_.fields.end(), [&](const FieldDef& f) { return f.name == name.text; });
       if (!item.override_) {
         if (is_new(name)) def_.fields.push_back(std::move(field));
         continue;
@@ -150,9 +150,10 @@ class ConfigDefiner {
       if (old == def_.fields.end() || own_.contains(name.text)) {
         std::vector<std::string> names;
         for (const FieldDef& f : def_.fields) names.push_back(f.name);
-        sink_.error(diag::code::config_definition, name.span,
-                    old == def_.fields.end() ? "`" + name.text + "` overrides nothing: no base has this field"
-                                             : "`" + name.text + "` is declared twice in " + def_.name)
+        sink_
+            .error(diag::code::config_definition, name.span,
+                   old == def_.fields.end() ? "`" + name.text + "` overrides nothing: no base has this field"
+                                            : "`" + name.text + "` is declared twice in " + def_.name)
             .help(old == def_.fields.end() ? diag::did_you_mean(name.text, names) : "");
         continue;
       }
@@ -171,12 +172,14 @@ class ConfigDefiner {
     }
     const bool own = own_.contains(name.text);
     const bool field = def_.field(name.text) != nullptr;
-    sink_.error(diag::code::config_definition, name.span,
-                own ? "`" + name.text + "` is declared twice in " + def_.name
-                    : "`" + name.text + "` is inherited from " + def_.base->name)
+    sink_
+        .error(diag::code::config_definition, name.span,
+               own ? "`" + name.text + "` is declared twice in " + def_.name
+                   : "`" + name.text + "` is inherited from " + def_.base->name)
         .label(*before, "declared here")
-        .help(own ? "" : field ? "write `override " + name.text + ": …` to replace the field"
-                               : "write `remove " + name.text + "` first to replace it");
+        .help(own     ? ""
+              : field ? "write `override " + name.text + ": …` to replace the field"
+                      : "write `remove " + name.text + "` first to replace it");
     return false;
   }
 
@@ -184,11 +187,12 @@ class ConfigDefiner {
     const auto erase = [&](auto& list) {
       return std::erase_if(list, [&](const auto& entry) { return entry.name == item.name.text; }) != 0;
     };
-    if (own_.contains(item.name.text) ||
-        !(erase(def_.fields) || erase(def_.lets) || erase(def_.functions))) {
+    if (own_.contains(item.name.text) || !(erase(def_.fields) || erase(def_.lets) || erase(def_.functions))) {
       std::vector<std::string> names;
       DeclaredNames(def_).names(names);
-      sink_.error(diag::code::config_definition, item.name.span, "`remove " + item.name.text + "`: no base has this name")
+      sink_
+          .error(diag::code::config_definition, item.name.span,
+                 "`remove " + item.name.text + "`: no base has this name")
           .help(diag::did_you_mean(item.name.text, names));
     }
   }
@@ -201,8 +205,9 @@ class ConfigDefiner {
     for (const KeyRule& rule : def_.key_rules) {
       const auto other = ignored.find(rule.pattern->text());
       if (rule.level != 0 || !rule.refuse || other == ignored.end()) continue;
-      sink_.error(diag::code::config_key_rules, rule.pattern->span,
-                  "`" + rule.pattern->text() + "` is both refused and ignored")
+      sink_
+          .error(diag::code::config_key_rules, rule.pattern->span,
+                 "`" + rule.pattern->text() + "` is both refused and ignored")
           .label(other->second->span, "ignored here");
     }
   }
@@ -270,7 +275,7 @@ class ConfigDefiner {
   diag::Sink& sink_;
   ConfigDef& def_;
   const FileSymbols& file_;
-  std::set<std::string, std::less<>> own_;           // names that this config itself declares or overrides
+  std::set<std::string, std::less<>> own_;  // names that this config itself declares or overrides
 };
 
 const ConfigDef* ConfigDefs::config(const Symbol& symbol) {
@@ -335,7 +340,8 @@ const VariantDef* ConfigDefs::variant(const Symbol& symbol) {
       if (first) continue;
       good = false;
       evaluator_.sink()
-          .error(diag::code::config_definition, tag.span, symbol.name + " has the case " + modelc::quote(tag.value) + " twice")
+          .error(diag::code::config_definition, tag.span,
+                 symbol.name + " has the case " + modelc::quote(tag.value) + " twice")
           .label(at->second, "the first");
     }
     VariantDef::Case made{&item, std::make_unique<ConfigDef>()};

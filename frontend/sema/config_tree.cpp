@@ -48,11 +48,12 @@ const KeyRule* rule_for(const ConfigDef& def, const std::vector<std::string>& ke
   bool best_exact = false;
   for (const KeyRule& rule : def.key_rules) {
     const ast::KeyPattern& pattern = *rule.pattern;
-    const bool exact = pattern.quoted ? keys.size() == 1 && pattern.string.value == keys[0] : same_path(pattern.path, keys);
+    const bool exact =
+        pattern.quoted ? keys.size() == 1 && pattern.string.value == keys[0] : same_path(pattern.path, keys);
     const bool wild = !exact && pattern.quoted && keys.size() == 1 && glob(pattern.string.value, keys[0]);
     if (!exact && !wild) continue;
-    const bool better = best == nullptr || rule.level < best->level ||
-                        (rule.level == best->level && exact && !best_exact);
+    const bool better =
+        best == nullptr || rule.level < best->level || (rule.level == best->level && exact && !best_exact);
     if (!better) continue;
     best = &rule;
     best_exact = exact;
@@ -276,11 +277,15 @@ bool ConfigTree::judge(const Json& object, const std::string& path, const std::v
       report_unbound(member, path, *scopes.front().def, sink);
     } else if (rule->refuse) {
       good = false;
-      sink.error(diag::code::config_key_refused, place(value),
-                 "`" + path + printable(member.key) + "` = " + json_text(value) + " is refused by " + judge_of_rule->name)
+      sink.error(
+              diag::code::config_key_refused, place(value),
+              "`" + path + printable(member.key) + "` = " + json_text(value) + " is refused by " + judge_of_rule->name)
           .label(rule->pattern->span, "refused here")
-          .help("this model file does not describe such a model: use one that does, or, when the key has no effect in this "
-                "checkpoint, say --set " + path + member.key + "=null");
+          .help(
+              "this model file does not describe such a model: use one that does, or, when the key has no effect in "
+              "this "
+              "checkpoint, say --set " +
+              path + member.key + "=null");
     } else if (is_set(value)) {
       notes.push_back(place(value) + " has no effect: " + judge_of_rule->name + " ignores the key");
     }
@@ -317,7 +322,8 @@ void ConfigTree::report_unbound(const JsonMember& member, const std::string& pat
   const auto near = diag::nearest(member.key, known_keys(def));
   const std::string question = near ? "did you mean `" + *near + "`? " : "";
   if (is_set(member.value)) {
-    sink.error(diag::code::config_set_unknown, place(member.value), "nothing in " + def.name + " binds the key `" + key + "`")
+    sink.error(diag::code::config_set_unknown, place(member.value),
+               "nothing in " + def.name + " binds the key `" + key + "`")
         .label(def.span, def.name + " is declared here")
         .help(near ? question : "set a key that the config binds");
     return;
@@ -325,7 +331,8 @@ void ConfigTree::report_unbound(const JsonMember& member, const std::string& pat
   sink.error(diag::code::config_key_unbound, place(member.value),
              "nothing in " + def.name + " binds `" + key + "` = " + json_text(member.value))
       .label(def.span, def.name + " is declared here")
-      .help(question + (near ? "Else bind" : "bind") + " it with a field, write `ignore` of it when no forward pass reads it, "
+      .help(question + (near ? "Else bind" : "bind") +
+            " it with a field, write `ignore` of it when no forward pass reads it, "
             "or `refuse` when it means another model");
 }
 

@@ -52,7 +52,8 @@ class Conformance {
 
   Value tensor_type(const ast::Type& type) {
     ex_.fail(diag::code::unknown_type, type.span,
-             "`" + ex_.text(type.span) + "` is a type of tensors: only parameters and results of forward and entries have one")
+             "`" + ex_.text(type.span) +
+                 "` is a type of tensors: only parameters and results of forward and entries have one")
         .label(use_, "for this value");
     return Value::error();
   }
@@ -106,8 +107,8 @@ class Conformance {
       const Value length = ex_.eval(*type.length, env_);
       if (ex_.unusable(length, type.length->span)) return Value::error();
       if (!length.is(ValueKind::integer)) {
-        ex_.fail(diag::code::wrong_operand, type.length->span, "the length of a list is a whole number, not " +
-                                                                   kind_name(length));
+        ex_.fail(diag::code::wrong_operand, type.length->span,
+                 "the length of a list is a whole number, not " + kind_name(length));
         return Value::error();
       }
       if (length.as_int() != static_cast<std::int64_t>(items.size())) {
@@ -178,8 +179,8 @@ class Conformance {
     }
     const Recipe& recipe = value.as_recipe();
     if (recipe.called) return true;
-    ex_.fail(diag::code::wrong_type, use_, place() + " is a module with its arguments: `" + recipe.symbol->name +
-                                               "` has none here")
+    ex_.fail(diag::code::wrong_type, use_,
+             place() + " is a module with its arguments: `" + recipe.symbol->name + "` has none here")
         .label(type.span, "declared here")
         .help("write `" + recipe.symbol->name + "(…)`");
     return false;
@@ -192,15 +193,15 @@ class Conformance {
         return value.as_config().definition->is_a(symbol) ? value : wrong(value, type, "a derived config passes, too");
       }
       case SymbolKind::variant: {
-        if (!value.is(ValueKind::variant) || value.as_variant().definition->symbol != &symbol) return wrong(value, type);
+        if (!value.is(ValueKind::variant) || value.as_variant().definition->symbol != &symbol)
+          return wrong(value, type);
         if (!type.optional || value.as_variant().optional) return value;
         auto widened = std::make_unique<VariantInstance>(value.as_variant());
         widened->optional = true;
         return Value::variant(ev_.adopt(std::move(widened)));
       }
       case SymbolKind::interface: return interface(value, type, symbol);
-      default:
-        return Value::error();                       // resolve_type lets no other through
+      default: return Value::error();  // resolve_type lets no other through
     }
   }
 
@@ -221,7 +222,7 @@ class Conformance {
   const Environment& env_;
   std::string what_;
   source::Span use_;
-  std::string part_;                                 // "element 3", inside lists
+  std::string part_;  // "element 3", inside lists
 };
 
 }  // namespace

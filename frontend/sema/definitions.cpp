@@ -451,7 +451,7 @@ class DefinitionChecker {
     if (!def.has_method()) return;
     for (const MemberDef& member : def.members) {
       if (member.kind == MemberKind::let || member.kind == MemberKind::function || member.kind == MemberKind::method) continue;
-      if (def.mentioned.contains(member.name) || selected_.contains(member.name)) continue;
+      if (member.doubtful || def.mentioned.contains(member.name) || selected_.contains(member.name)) continue;
       if (member.level == 0) {
         ev_.sink().warning(code::unused_member, member.span,
                            "nothing uses the " + std::string(word(member.kind)) + " `" + member.name + "` of `" + def.name() + "`");

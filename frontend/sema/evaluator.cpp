@@ -7,7 +7,8 @@
 
 namespace modelc::sema {
 
-Evaluator::Evaluator(const source::SourceManager& sources, graph::DimTable& dims, diag::Sink& sink, EvaluatorLimits limits)
+Evaluator::Evaluator(const source::SourceManager& sources, graph::DimTable& dims, diag::Sink& sink,
+                     EvaluatorLimits limits)
     : sources_(sources),
       dims_(dims),
       sink_(sink),
@@ -145,7 +146,8 @@ bool Evaluator::require(const ast::RequireItem& item, const Environment& env, st
   const Value value = ex.eval(*item.condition, env);
   if (!value.is(ValueKind::boolean)) {
     if (!ex.unusable(value, item.condition->span)) {
-      ex.fail(diag::code::bad_condition, item.condition->span, "`require` takes a bool, not " + kind_name(value), {&value});
+      ex.fail(diag::code::bad_condition, item.condition->span, "`require` takes a bool, not " + kind_name(value),
+              {&value});
     }
     return false;
   }
@@ -176,6 +178,8 @@ const NameSource& Evaluator::adopt(std::unique_ptr<NameSource> source) {
 }
 
 const NameSource& Evaluator::scope_of(const ConfigInstance& instance) { return *state_->scopes.at(&instance); }
-void Evaluator::set_scope(const ConfigInstance& instance, const NameSource& scope) { state_->scopes[&instance] = &scope; }
+void Evaluator::set_scope(const ConfigInstance& instance, const NameSource& scope) {
+  state_->scopes[&instance] = &scope;
+}
 
 }  // namespace modelc::sema

@@ -1,7 +1,8 @@
 // Evaluates expressions, types of values, fns and blocks. One evaluator serves configurations, module arguments and
 // forward bodies; what touches the graph goes to the TensorContext that is set at the time.
 //
-// Every function reports its mistakes to the sink and returns an error value (or nothing), which stays silent afterwards.
+// Every function reports its mistakes to the sink and returns an error value (or nothing), which stays silent
+// afterwards.
 #pragma once
 
 #include <cstdint>
@@ -72,19 +73,19 @@ class Evaluator {
 
   // ---- functions and blocks
   Value call(const Closure& function, std::span<const Argument> arguments, source::Span span);
-  // The body of a forward or an entry: its `return` (a tuple of several values), or none without one. Names defined stay
-  // in `env`.
+  // The body of a forward or an entry: its `return` (a tuple of several values), or none without one. Names defined
+  // stay in `env`.
   Value run(const ast::Block& block, Environment& env);
-  // For definitions of which no instance is made: reports each name that is nothing, evaluating nothing. `env` says what
-  // is declared around; the values of its names do not matter.
+  // For definitions of which no instance is made: reports each name that is nothing, evaluating nothing. `env` says
+  // what is declared around; the values of its names do not matter.
   void check_names(const ast::Expr& expr, const Environment& env);
   void check_names(const ast::Block& block, const Environment& env);
   void check_names(const ast::Type& type, const Environment& env);
 
   // ---- parameters
-  // Binds arguments to the parameters of `owner` ("the module `Linear`"), positional first, then by name; missing ones by
-  // their default, evaluated in `scope` with the earlier parameters. `scope` is the environment of the declaration's file
-  // and is left with all parameters defined. Nothing when one failed (all problems are reported).
+  // Binds arguments to the parameters of `owner` ("the module `Linear`"), positional first, then by name; missing
+  // ones by their default, evaluated in `scope` with the earlier parameters. `scope` is the environment of the
+  // declaration's file and is left with all parameters defined. Nothing when one failed (all problems are reported).
   std::optional<std::vector<std::pair<std::string, Value>>> bind(const std::vector<ast::Param>& params,
                                                                  std::span<const Argument> arguments,
                                                                  std::string_view owner, source::Span span,
@@ -99,8 +100,8 @@ class Evaluator {
 
   // ---- what is not evaluated
   // Marks the configuration fields that the expression mentions as read, without evaluating it: for the branch that a
-  // condition does not take and for members that are absent. Follows fns and the modules that it calls. A field is unread
-  // only when no text that the model could have used mentions it.
+  // condition does not take and for members that are absent. Follows fns and the modules that it calls. A field is
+  // unread only when no text that the model could have used mentions it.
   void touch(const ast::Expr& expr, const Environment& env);
   void touch(const ast::Block& block, const Environment& env);
   // All of a module's text, its parameters being the values given where they are configurations, else unknown.

@@ -56,22 +56,22 @@ std::string Expressions::text(source::Span span) const {
 
 bool Expressions::unusable(const Value& value, source::Span span) {
   switch (value.kind()) {
-    case ValueKind::error:
-      return true;
+    case ValueKind::error: return true;
     case ValueKind::none:
       fail(diag::code::none_used, span, "`" + text(span) + "` is none here", {&value})
           .help("say what to use instead with `??`, or guard it with `is not none`");
       return true;
     case ValueKind::absent: {
       const AbsentMember& member = value.as_absent();
-      fail(diag::code::absent_used, span, "`" + member.name + "` is absent here" +
-                                              (member.reason.empty() ? std::string() : ": " + member.reason))
+      fail(diag::code::absent_used, span,
+           "`" + member.name + "` is absent here" + (member.reason.empty() ? std::string() : ": " + member.reason))
           .label(member.where, "declared here")
-          .help("use it only where its condition holds; an absent param may be passed where an operation takes an optional");
+          .help(
+              "use it only where its condition holds; an absent param may be passed where an operation takes an "
+              "optional");
       return true;
     }
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -180,8 +180,8 @@ std::optional<bool> Expressions::condition(const ast::Expr& expr, const Environm
   const Value value = eval(expr, env);
   if (value.is(ValueKind::boolean)) return value.as_bool();
   if (unusable(value, expr.span)) return std::nullopt;
-  auto message = fail(diag::code::bad_condition, expr.span, "a condition is a bool that is known early, not " +
-                                                                kind_name(value), {&value});
+  auto message = fail(diag::code::bad_condition, expr.span,
+                      "a condition is a bool that is known early, not " + kind_name(value), {&value});
   if (value.is(ValueKind::tensor)) message.help("to choose element by element, write `where(condition, a, b)`");
   if (value.is_number()) message.help("compare it with something, as in `" + text(expr.span) + " != 0`");
   return std::nullopt;
@@ -366,8 +366,7 @@ void Expressions::check_new_name(const ast::Name& name, const Environment& env) 
   }
   const Symbol* symbol = env.file() != nullptr ? find_symbol(*env.file(), name.text).symbol : nullptr;
   if (is_prelude_axis(name.text) || (symbol != nullptr && symbol->kind == SymbolKind::axis)) {
-    fail(diag::code::duplicate_name, name.span, "`" + name.text + "` is a run-time axis")
-        .help("choose another name");
+    fail(diag::code::duplicate_name, name.span, "`" + name.text + "` is a run-time axis").help("choose another name");
   }
 }
 
@@ -378,11 +377,13 @@ Value Expressions::size(const ast::Expr& expr, const Environment& env, std::stri
   if (unusable(value, expr.span)) return Value::error();
   if (value.is(ValueKind::dim)) return value;
   if (!value.is(ValueKind::integer)) {
-    fail(diag::code::wrong_operand, expr.span, std::string(what) + " is a whole number, not " + kind_name(value), {&value});
+    fail(diag::code::wrong_operand, expr.span, std::string(what) + " is a whole number, not " + kind_name(value),
+         {&value});
     return Value::error();
   }
   if (value.as_int() < 1) {
-    fail(diag::code::wrong_operand, expr.span, std::string(what) + " is at least 1: found " + show_formula(value), {&value});
+    fail(diag::code::wrong_operand, expr.span, std::string(what) + " is at least 1: found " + show_formula(value),
+         {&value});
     return Value::error();
   }
   return value;

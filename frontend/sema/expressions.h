@@ -1,8 +1,8 @@
 // The inside of the Evaluator: one class in several files.
-//   expressions.cpp  names, fields, literals, lists, conditions      arithmetic.cpp  operators on static values and sizes
-//   calls.cpp        calls, arguments, parameters                    builtins.cpp    the language's functions on numbers
-//   choices.cpp      match, is, comprehension, index, cast           conform.cpp     declared types of values
-//   blocks.cpp       statements                                      touch.cpp       text that is not evaluated
+//   expressions.cpp  names, fields, literals, lists, conditions   arithmetic.cpp  operators on static values and sizes
+//   calls.cpp        calls, arguments, parameters                 builtins.cpp    the language's functions on numbers
+//   choices.cpp      match, is, comprehension, index, cast        conform.cpp     declared types of values
+//   blocks.cpp       statements                                   touch.cpp       text that is not evaluated
 #pragma once
 
 #include <map>
@@ -78,13 +78,15 @@ class Expressions {
 
   // calls.cpp
   std::vector<Argument> arguments(const ast::Args& args, const Environment& env);
-  Value call_value(const Value& callee, std::span<const Argument> arguments, source::Span callee_span, source::Span span);
+  Value call_value(const Value& callee, std::span<const Argument> arguments, source::Span callee_span,
+                   source::Span span);
   Value call_closure(const Closure& function, std::span<const Argument> arguments, source::Span span);
   std::optional<std::vector<std::pair<std::string, Value>>> bind(const std::vector<ast::Param>& params,
                                                                  std::span<const Argument> arguments,
                                                                  std::string_view owner, source::Span span,
                                                                  Environment& scope);
-  // Positional and named arguments in the order of the parameters; null where none is given. False when one does not fit.
+  // Positional and named arguments in the order of the parameters; null where none is given. False when one does not
+  // fit.
   struct ParamSpec {
     std::string_view name;
     bool required = true;
@@ -96,7 +98,8 @@ class Expressions {
   Value call_builtin(const Builtin& function, std::span<const Argument> arguments, source::Span span);
 
   // conform.cpp
-  Value conform(const Value& value, const ast::Type& type, const Environment& env, std::string_view what, source::Span use);
+  Value conform(const Value& value, const ast::Type& type, const Environment& env, std::string_view what,
+                source::Span use);
 
   // blocks.cpp
   std::optional<Value> run(const ast::Block& block, Environment& env);
@@ -145,8 +148,8 @@ class Expressions {
   Value comparison(ast::BinaryOp op, const Value& a, const Value& b, const ast::BinaryExpr& expr);
   Value contains(const Value& a, const Value& b, const ast::BinaryExpr& expr);
   // calls.cpp
-  Value call_recipe(const Recipe& recipe, std::span<const Argument> arguments, source::Span callee_span, source::Span span,
-                    ValueKind kind);
+  Value call_recipe(const Recipe& recipe, std::span<const Argument> arguments, source::Span callee_span,
+                    source::Span span, ValueKind kind);
   // blocks.cpp
   bool statement(const ast::Statement& statement, Environment& env, std::optional<Value>& result);
   bool let_statement(const ast::LetStatement& statement, Environment& env);

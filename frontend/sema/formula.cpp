@@ -35,12 +35,8 @@ void write_operand(std::string& out, const Formula& f, bool parens, bool values)
 
 void write(std::string& out, const Formula& f, bool values) {
   switch (f.kind) {
-    case Formula::Kind::constant:
-      out += f.text;
-      break;
-    case Formula::Kind::named:
-      out += values ? f.value : f.text;
-      break;
+    case Formula::Kind::constant: out += f.text; break;
+    case Formula::Kind::named: out += values ? f.value : f.text; break;
     case Formula::Kind::unary:
       out += f.text;
       if (f.text == "not") out += ' ';
@@ -97,8 +93,7 @@ void collect(const Formula& f, std::vector<std::string>& lines, std::size_t cap)
     std::string line = origin_line(f);
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
     // The names of one chain stand in one line.
-    while (at->kind == Formula::Kind::named && !at->operands.empty() &&
-           at->operands[0]->kind == Formula::Kind::named) {
+    while (at->kind == Formula::Kind::named && !at->operands.empty() && at->operands[0]->kind == Formula::Kind::named) {
       at = at->operands[0].get();
     }
   }

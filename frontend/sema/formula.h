@@ -25,7 +25,7 @@ struct Formula {
   Kind kind = Kind::constant;
   std::string text;                          // the number as shown, the name, the operator, the function
   std::string value;                         // what this node is worth, as shown: "40", "\"silu\"", "none"
-  std::string origin;                        // of a name: "from config.json:12", "from --set head_dim=64", "by default", ""
+  std::string origin;                        // of a name: "from config.json:12", "from --set d=64", "by default", ""
   std::vector<FormulaPtr> operands;          // of an operation; of a name none, or the one formula that it stands for
   int precedence = 100;                      // of the operator, to place parentheses; higher binds tighter
   std::uint32_t size = 1;                    // nodes below, itself included, counted with repetition (saturates)
@@ -35,8 +35,8 @@ struct Formula {
 inline constexpr std::uint32_t max_formula_size = 64;
 
 FormulaPtr constant_formula(std::string value);
-// `inner` may be null. The origin of `hidden_size` bound from a file is "from config.json:12"; of a `let` it is empty, as
-// its inner formula says where the factors come from.
+// `inner` may be null. The origin of `hidden_size` bound from a file is "from config.json:12"; of a `let` it is
+// empty, as its inner formula says where the factors come from.
 FormulaPtr named_formula(std::string name, std::string value, std::string origin, FormulaPtr inner = nullptr);
 FormulaPtr unary_formula(std::string op, int precedence, FormulaPtr a, std::string value);
 FormulaPtr binary_formula(std::string op, int precedence, FormulaPtr a, FormulaPtr b, std::string value);

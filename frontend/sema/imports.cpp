@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t max_import_depth = 128;
-constexpr std::size_t max_listed_files = 2000;       // looked at for "did you mean"
+constexpr std::size_t max_listed_files = 2000;  // looked at for "did you mean"
 
 // "nn/attention.model"
 std::string file_of(const ast::Path& path) {
@@ -100,7 +100,7 @@ class ImportLoader {
       return;
     }
     if (const auto known = by_id_.find(*id); known != by_id_.end()) {
-      if (known->second == nullptr) return;          // it has syntax errors, which have been said
+      if (known->second == nullptr) return;  // it has syntax errors, which have been said
       if (!finished_.contains(known->second)) return report_cycle(*known->second, import);
     } else if (open_.size() >= max_import_depth) {
       failed_ = true;
@@ -205,7 +205,7 @@ class ImportLoader {
   // What could have been imported with a path of this many parts.
   std::vector<std::string> candidates(const ast::Import& import, const std::vector<fs::path>& folders) const {
     std::vector<std::string> names;
-    std::string inner, prefix;                       // "nn/", "nn."
+    std::string inner, prefix;  // "nn/", "nn."
     for (std::size_t i = 0; i + 1 < import.path.parts.size(); ++i) {
       inner += import.path.parts[i].text + "/";
       prefix += import.path.parts[i].text + ".";
@@ -232,9 +232,9 @@ class ImportLoader {
   const Options& options_;
   diag::Sink& sink_;
   Imports& imports_;
-  std::map<source::FileId, FileSymbols*> by_id_;     // null: its syntax is wrong
+  std::map<source::FileId, FileSymbols*> by_id_;  // null: its syntax is wrong
   std::map<std::string, std::optional<source::FileId>> by_path_;
-  std::vector<std::pair<const FileSymbols*, const ast::Import*>> open_;   // from main down to the file at hand
+  std::vector<std::pair<const FileSymbols*, const ast::Import*>> open_;  // from main down to the file at hand
   std::set<const FileSymbols*> finished_;
   bool failed_ = false;
 };

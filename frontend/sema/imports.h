@@ -12,8 +12,8 @@
 
 namespace modelc::sema {
 
-// Made by load_imports (analyze.h). `import a.b` is `a/b.model` in the folder of the importing file, then in each import
-// path. Owns trees and symbols: whoever keeps a Value, a Symbol or a Program made from them keeps this.
+// Made by load_imports (analyze.h). `import a.b` is `a/b.model` in the folder of the importing file, then in each
+// import path. Owns trees and symbols: whoever keeps a Value, a Symbol or a Program made from them keeps this.
 class Imports {
  public:
   const FileSymbols& main() const { return *main_; }

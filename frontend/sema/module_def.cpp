@@ -154,7 +154,7 @@ void ModuleDefs::add_level(ModuleDef& def, std::size_t level) {
   }
   for (const ast::ItemPtr& item : at.decl->members) {
     const auto named = [&](MemberKind kind, const ast::Name& name, bool overrides) {
-      add_member(def, own, MemberDef{kind, name.text, item.get(), level, name.span}, overrides);
+      add_member(def, own, MemberDef{kind, name.text, item.get(), level, name.span, false}, overrides);
     };
     switch (item->kind) {
       case ast::ItemKind::let: named(MemberKind::let, ast::as<ast::LetItem>(*item).name, false); break;
@@ -273,6 +273,7 @@ void ModuleDefs::add_member(ModuleDef& def, std::vector<MemberDef>& own, MemberD
     sink_.error(code::override_mismatch, member.span,
                 "`" + module + "` extends no module, so `" + member.name + "` overrides nothing")
         .help("leave out `override`");
+    member.doubtful = true;
     own.push_back(std::move(member));
     return;
   }
@@ -283,6 +284,7 @@ void ModuleDefs::add_member(ModuleDef& def, std::vector<MemberDef>& own, MemberD
                 "`" + member.name + "` overrides nothing: no base of `" + module + "` has a member of this name")
         .label(def.levels[member.level + 1].symbol->span, "the base is declared here")
         .help(diag::did_you_mean(member.name, names));
+    member.doubtful = true;
     own.push_back(std::move(member));
     return;
   }

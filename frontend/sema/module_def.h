@@ -31,6 +31,7 @@ struct MemberDef {
   const ast::Item* item = nullptr;
   std::size_t level = 0;               // index in ModuleDef::levels: whose parameters and file the text sees
   source::Span span;                   // of the name
+  bool doubtful = false;               // an `override` of nothing: reported, so nothing more is said of it
 };
 
 template <class T>

@@ -110,7 +110,7 @@ class NameChecker {
  private:
   void name(const ast::Name& name, const Environment& env) {
     if (env.declared(name.text)) return;
-    if (is_state_kind(name.text)) return;            // whether it stands where it may, is the reader's of states affair
+    if (is_state_kind(name.text)) return;  // whether it stands where it may, is the reader's of states affair
     ex_.name(name, env);
   }
 

@@ -18,9 +18,9 @@ namespace modelc::sema {
 class Value;
 struct FileSymbols;
 
-// Names that come from outside the text of a function: the members and parameters of an instance, the fields of a config.
-// Looked up on use, so that a function may use what is declared after it. Not owned by the environments that refer to it:
-// it lives as long as the Evaluator.
+// Names that come from outside the text of a function: the members and parameters of an instance, the fields of a
+// config. Looked up on use, so that a function may use what is declared after it. Not owned by the environments that
+// refer to it: it lives as long as the Evaluator.
 class NameSource {
  public:
   virtual ~NameSource() = default;

@@ -77,7 +77,8 @@ SymbolLookup find_symbol(const FileSymbols& file, std::string_view name) {
   return found;
 }
 
-const Symbol* resolve(const FileSymbols& file, std::string_view name, source::Span use, diag::Sink& sink, bool& failed) {
+const Symbol* resolve(const FileSymbols& file, std::string_view name, source::Span use, diag::Sink& sink,
+                      bool& failed) {
   const SymbolLookup found = find_symbol(file, name);
   if (found.candidates.empty()) return found.symbol;
   failed = true;

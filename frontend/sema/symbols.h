@@ -54,8 +54,8 @@ struct SymbolLookup {
 };
 SymbolLookup find_symbol(const FileSymbols& file, std::string_view name);
 
-// The same, reporting an ambiguous use once with both places. Null and silent when there is no such name. `failed` is set
-// where something was reported.
+// The same, reporting an ambiguous use once with both places. Null and silent when there is no such name. `failed` is
+// set where something was reported.
 const Symbol* resolve(const FileSymbols& file, std::string_view name, source::Span use, diag::Sink& sink, bool& failed);
 
 // All names that find_symbol finds, for "did you mean".
@@ -66,8 +66,8 @@ void declare(FileSymbols& file, diag::Sink& sink);
 
 // ---- the prelude ----------------------------------------------------------------------------------------------------
 
-// A function of the language. `builtins.cpp` holds the table; most of graph::op_table()'s names are operations on tensors
-// too, and are found there when a graph is being built.
+// A function of the language. `builtins.cpp` holds the table; most of graph::op_table()'s names are operations on
+// tensors too, and are found there when a graph is being built.
 struct Builtin {
   std::string_view name;
   std::string_view doc;                                // "ceil_div(a, b): a / b, rounded up"

@@ -1,9 +1,9 @@
 // What the evaluator asks of whoever builds the graph. The evaluator computes with static values itself and hands over
 // whatever touches a tensor, a batch or a member of an instance, with all operands evaluated.
 //
-// Rules for all functions: an operand is never an error and never `absent`, except where said; a static number, boolean
-// or list of numbers among the operands is for the context to promote (or to take as an attribute). A mistake is reported
-// by the context, which then returns Value::error().
+// Rules for all functions: an operand is never an error and never `absent`, except where said; a static number,
+// boolean or list of numbers among the operands is for the context to promote (or to take as an attribute). A mistake
+// is reported by the context, which then returns Value::error().
 #pragma once
 
 #include <functional>
@@ -58,8 +58,8 @@ class TensorContext {
   virtual Value binary(ast::BinaryOp op, const Value& a, const Value& b, source::Span span) = 0;
 
   // An operation of the language by its name ("attend"), where an argument is a graph value or the operation makes a
-  // tensor from static values (arange, tensor, linspace …). Arguments may be `absent` and `none`: where an operation takes
-  // an optional. Includes `count(x)` and `dtype(x)`. The value is a tensor, a tuple of them, or none (append).
+  // tensor from static values (arange, tensor, linspace …). Arguments may be `absent` and `none`: where an operation
+  // takes an optional. Includes `count(x)` and `dtype(x)`. The value is a tensor, a tuple of them, or none (append).
   virtual Value call_op(std::string_view name, std::span<const Argument> arguments, source::Span span) = 0;
   // A declared custom operation.
   virtual Value call_custom(const Symbol& op, std::span<const Argument> arguments, source::Span span) = 0;
@@ -75,20 +75,22 @@ class TensorContext {
   // At least one slice; an index, `..` and `...` count axes as in the language.
   virtual Value slice(const Value& x, std::span<const SliceValue> slices, source::Span span) = 0;
 
-  // The elements of a member that is a list of children, for `[m(x) for m in list]`, `layers[0]` and len(); nothing when
-  // it is not a list.
+  // The elements of a member that is a list of children, for `[m(x) for m in list]`, `layers[0]` and len(); nothing
+  // when it is not a list.
   virtual std::optional<std::vector<Value>> elements(const Value& member) = 0;
 
-  // `for name in list { body }`: the fold over a list of children. `carried` are the names that the body assigns, with
-  // their values before the loop; `body` evaluates it once with the element and the carried values as they are inside, and
-  // returns the carried values after it, or nothing when it failed. The result: the carried values after the loop, or
-  // nothing on error. A body called once for unlike elements, too, is the context's affair; it may call `body` several times.
+  // `for name in list { body }`: the fold over a list of children. `carried` are the names that the body assigns,
+  // with their values before the loop; `body` evaluates it once with the element and the carried values as they are
+  // inside, and returns the carried values after it, or nothing when it failed. The result: the carried values after
+  // the loop, or nothing on error. A body called once for unlike elements, too, is the context's affair; it may call
+  // `body` several times.
   struct Carried {
     std::string name;
     Value value;
     source::Span span;                               // of the `let` that made it
   };
-  using FoldBody = std::function<std::optional<std::vector<Value>>(const Value& element, std::span<const Value> carried)>;
+  using FoldBody =
+      std::function<std::optional<std::vector<Value>>(const Value& element, std::span<const Value> carried)>;
   virtual std::optional<std::vector<Value>> fold(const Value& list, const ast::ForStatement& statement,
                                                  std::span<const Carried> carried, const FoldBody& body) = 0;
 

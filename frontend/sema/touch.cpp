@@ -41,9 +41,7 @@ class Toucher {
         case ast::StatementKind::return_:
           for (const auto& value : ast::as<ast::ReturnStatement>(*statement).values) look(*value, env);
           break;
-        case ast::StatementKind::assign:
-          look(*ast::as<ast::AssignStatement>(*statement).value, env);
-          break;
+        case ast::StatementKind::assign: look(*ast::as<ast::AssignStatement>(*statement).value, env); break;
         case ast::StatementKind::call: {
           const auto& call = ast::as<ast::CallStatement>(*statement);
           Value callee = of_name(call.path.parts.front(), env);
@@ -63,7 +61,8 @@ class Toucher {
     // A member may use a fn or `let` that stands behind it, so all members' names are known first.
     std::vector<const ast::FunctionDecl*> functions;
     for (const ast::ItemPtr& item : module.members) {
-      if (const auto* let = ast::try_as<ast::LetItem>(*item)) env.define(let->name.text, look(*let->value, env), let->name.span);
+      if (const auto* let = ast::try_as<ast::LetItem>(*item))
+        env.define(let->name.text, look(*let->value, env), let->name.span);
     }
     const Environment known = env;
     for (const ast::ItemPtr& item : module.members) {
@@ -103,7 +102,9 @@ class Toucher {
       given += argument.name;
       given += '=';
       switch (argument.value.kind()) {
-        case ValueKind::config: given += std::to_string(reinterpret_cast<std::uintptr_t>(&argument.value.as_config())); break;
+        case ValueKind::config:
+          given += std::to_string(reinterpret_cast<std::uintptr_t>(&argument.value.as_config()));
+          break;
         case ValueKind::variant:
           given += std::to_string(reinterpret_cast<std::uintptr_t>(argument.value.as_variant().fields));
           break;
@@ -230,7 +231,7 @@ class Toucher {
           for (const auto& alternative : ast::as<ast::OneOfRule>(*rule).alternatives) look(alternative.rules, env);
           break;
         case ast::RuleKind::for_: look(ast::as<ast::ForRule>(*rule).rules, env); break;
-        case ast::RuleKind::config: break;           // of the file's metadata, not of the configuration
+        case ast::RuleKind::config: break;  // of the file's metadata, not of the configuration
       }
     }
   }
@@ -333,9 +334,7 @@ class Toucher {
         look(*e.right, env);
         return e.op == ast::BinaryOp::coalesce ? left : Value::error();
       }
-      default:
-        each_child(expr, [&](const ast::Expr& child) { look(child, env); });
-        return Value::error();
+      default: each_child(expr, [&](const ast::Expr& child) { look(child, env); }); return Value::error();
     }
   }
 

@@ -26,7 +26,8 @@ TypeName resolve_type(Evaluator& evaluator, const ast::NamedType& type, const En
 // A type that only configurations' values may have: no module, fn, interface, tensor. Reports the first that is not.
 bool check_config_type(Evaluator& evaluator, const ast::Type& type, const Environment& env);
 
-// A literal type, or a list or option of one literal: any other value would have been refused, so the field reads itself.
+// A literal type, or a list or option of one literal: any other value would have been refused, so the field reads
+// itself.
 bool reads_itself(const ast::Type& type);
 
 }  // namespace modelc::sema

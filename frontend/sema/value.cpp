@@ -240,16 +240,14 @@ bool Value::is_static() const {
     case ValueKind::tensor:
     case ValueKind::batch:
     case ValueKind::member:
-    case ValueKind::absent:
-      return false;
+    case ValueKind::absent: return false;
     case ValueKind::list:
     case ValueKind::tuple:
       for (const Value& item : items()) {
         if (!item.is_static()) return false;
       }
       return true;
-    default:
-      return true;
+    default: return true;
   }
 }
 

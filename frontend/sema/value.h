@@ -1,7 +1,7 @@
-// What an expression of the language evaluates to. One kind of value serves configurations, module arguments and forward
-// bodies: a value is static (a number, a text, a list, a bound configuration, a recipe of a module, a function), a size
-// of a run-time axis, or a handle of something in the graph that is being built (a tensor, a member of an instance, a
-// batch), which only TensorContext (tensor_context.h) can look into.
+// What an expression of the language evaluates to. One kind of value serves configurations, module arguments and
+// forward bodies: a value is static (a number, a text, a list, a bound configuration, a recipe of a module, a
+// function), a size of a run-time axis, or a handle of something in the graph that is being built (a tensor, a member
+// of an instance, a batch), which only TensorContext (tensor_context.h) can look into.
 //
 // Values are cheap to copy and immutable, but for the marks of which configuration fields have been read. They live no
 // longer than the Evaluator that made them: bound configurations belong to it.
@@ -112,7 +112,9 @@ class Value {
   bool is_none() const { return kind_ == ValueKind::none; }
   bool is_number() const { return kind_ == ValueKind::integer || kind_ == ValueKind::real; }
   // What only a TensorContext can compute with: a tensor, a batch, a member.
-  bool is_graph() const { return kind_ == ValueKind::tensor || kind_ == ValueKind::batch || kind_ == ValueKind::member; }
+  bool is_graph() const {
+    return kind_ == ValueKind::tensor || kind_ == ValueKind::batch || kind_ == ValueKind::member;
+  }
 
   // Each asserts its kind.
   bool as_bool() const;
@@ -191,7 +193,7 @@ struct ConfigField {
 struct ConfigInstance {
   const ConfigDef* definition = nullptr;
   std::vector<ConfigField> fields;                   // in the order of the declarations, base first; then the `let`s
-  mutable std::vector<bool> read;                    // by field: looked at by a module, or mentioned by the config itself
+  mutable std::vector<bool> read;                    // by field: by a module, or mentioned by the config itself
   mutable std::string canonical;                     // cache of canonical()
 
   const ConfigField* find(std::string_view name) const;         // marks nothing
@@ -208,8 +210,8 @@ struct VariantInstance {
 
 // ---- on static values -----------------------------------------------------------------------------------------------
 
-// Structural equality; an integer equals a real of the same value. Formulas do not count. Handles equal when they are the
-// same handle.
+// Structural equality; an integer equals a real of the same value. Formulas do not count. Handles equal when they are
+// the same handle.
 bool equal(const Value& a, const Value& b);
 
 // A text that is the same exactly for equal values: what to key classes by. Numbers are exact; a configuration is its
@@ -217,7 +219,8 @@ bool equal(const Value& a, const Value& b);
 // that it uses. A handle gives a text that is unique in this process, so a key must not be printed or ordered by.
 std::string canonical(const Value& value);
 
-// "40", "\"silu\"", "[1, 2, … 28 more]", "RopeScaling \"llama3\"", "Linear(in_dim: 4, out_dim: 8)": for messages and comments.
+// "40", "\"silu\"", "[1, 2, … 28 more]", "RopeScaling \"llama3\"", "Linear(in_dim: 4, out_dim: 8)": for messages and
+// comments.
 std::string show(const Value& value, std::size_t max_bytes = 120);
 // "an int", "none", "a list", "the module Linear": for messages of the form "found …".
 std::string kind_name(const Value& value);

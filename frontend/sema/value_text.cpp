@@ -27,7 +27,8 @@ void key_text(std::string& out, std::string_view text) {
 
 void key_pointer(std::string& out, const void* p) {
   std::array<char, 24> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), reinterpret_cast<std::uintptr_t>(p), 16).ptr;
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), reinterpret_cast<std::uintptr_t>(p), 16).ptr;
   out.append(buffer.data(), end);
 }
 
@@ -72,9 +73,7 @@ void collect_names(const ast::Block& block, std::set<std::string>& names) {
   const auto visit = [&](const ast::Expr& expr) { collect_names(expr, names); };
   for (const ast::StatementPtr& statement : block.statements) {
     switch (statement->kind) {
-      case ast::StatementKind::let:
-        visit(*ast::as<ast::LetStatement>(*statement).value);
-        break;
+      case ast::StatementKind::let: visit(*ast::as<ast::LetStatement>(*statement).value); break;
       case ast::StatementKind::for_:
         visit(*ast::as<ast::ForStatement>(*statement).source);
         collect_names(ast::as<ast::ForStatement>(*statement).body, names);
@@ -82,9 +81,7 @@ void collect_names(const ast::Block& block, std::set<std::string>& names) {
       case ast::StatementKind::return_:
         for (const auto& value : ast::as<ast::ReturnStatement>(*statement).values) visit(*value);
         break;
-      case ast::StatementKind::assign:
-        visit(*ast::as<ast::AssignStatement>(*statement).value);
-        break;
+      case ast::StatementKind::assign: visit(*ast::as<ast::AssignStatement>(*statement).value); break;
       case ast::StatementKind::call:
         names.insert(ast::as<ast::CallStatement>(*statement).path.parts.front().text);
         each_expr(ast::as<ast::CallStatement>(*statement).args, visit);
@@ -103,11 +100,11 @@ void key_closure(std::string& out, const Closure& closure) {
   out += '[';
   for (const std::string& name : names) {
     const auto value = closure.environment.peek(name);
-    if (!value) continue;                            // the file's or the prelude's: the same wherever the text stands
+    if (!value) continue;  // the file's or the prelude's: the same wherever the text stands
     out += name;
     out += '=';
     if (value->is_error()) {
-      key_pointer(out, closure.environment.source_of(name));   // a member: as its instance is
+      key_pointer(out, closure.environment.source_of(name));  // a member: as its instance is
     } else {
       key(out, *value);
     }
@@ -274,9 +271,7 @@ void show_into(std::string& out, const Value& v, std::size_t max_bytes) {
     case ValueKind::files: out += v.as_files().name; break;
     case ValueKind::dim: out += formula_text(v.formula()); break;
     case ValueKind::tensor: out += "a tensor"; break;
-    case ValueKind::batch:
-      out += v.as_graph().type.kind == graph::TypeKind::batch ? "a Batch" : "a Sequences";
-      break;
+    case ValueKind::batch: out += v.as_graph().type.kind == graph::TypeKind::batch ? "a Batch" : "a Sequences"; break;
     case ValueKind::member: out += v.as_member()->describe(); break;
     case ValueKind::absent: out += "the absent `" + v.as_absent().name + "`"; break;
   }

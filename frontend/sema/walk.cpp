@@ -36,9 +36,7 @@ void each_expr(const ast::Type& type, const ExprVisitor& visit) {
       visit_if(list.length, visit);
       break;
     }
-    case ast::TypeKind::map:
-      each_expr(*ast::as<ast::MapType>(type).element, visit);
-      break;
+    case ast::TypeKind::map: each_expr(*ast::as<ast::MapType>(type).element, visit); break;
     case ast::TypeKind::index:
       visit_if(ast::as<ast::IndexType>(type).bound, visit);
       each_expr(ast::as<ast::IndexType>(type).shape, visit);
@@ -49,26 +47,20 @@ void each_expr(const ast::Type& type, const ExprVisitor& visit) {
       if (named.shape) each_expr(*named.shape, visit);
       break;
     }
-    case ast::TypeKind::tensor:
-      each_expr(ast::as<ast::TensorType>(type).shape, visit);
-      break;
+    case ast::TypeKind::tensor: each_expr(ast::as<ast::TensorType>(type).shape, visit); break;
     case ast::TypeKind::function:
-    case ast::TypeKind::literal:
-      break;
+    case ast::TypeKind::literal: break;
   }
 }
 
 void each_child(const ast::Expr& expr, const ExprVisitor& visit) {
   switch (expr.kind) {
     case ast::ExprKind::literal:
-    case ast::ExprKind::name:
-      break;
+    case ast::ExprKind::name: break;
     case ast::ExprKind::tuple:
       for (const auto& item : ast::as<ast::TupleExpr>(expr).items) visit(*item);
       break;
-    case ast::ExprKind::unary:
-      visit(*ast::as<ast::UnaryExpr>(expr).operand);
-      break;
+    case ast::ExprKind::unary: visit(*ast::as<ast::UnaryExpr>(expr).operand); break;
     case ast::ExprKind::binary:
       visit(*ast::as<ast::BinaryExpr>(expr).left);
       visit(*ast::as<ast::BinaryExpr>(expr).right);
@@ -77,24 +69,18 @@ void each_child(const ast::Expr& expr, const ExprVisitor& visit) {
       visit(*ast::as<ast::CastExpr>(expr).operand);
       each_expr(ast::as<ast::CastExpr>(expr).type, visit);
       break;
-    case ast::ExprKind::is:
-      visit(*ast::as<ast::IsExpr>(expr).operand);
-      break;
+    case ast::ExprKind::is: visit(*ast::as<ast::IsExpr>(expr).operand); break;
     case ast::ExprKind::conditional:
       visit(*ast::as<ast::ConditionalExpr>(expr).value);
       visit(*ast::as<ast::ConditionalExpr>(expr).condition);
       visit(*ast::as<ast::ConditionalExpr>(expr).otherwise);
       break;
-    case ast::ExprKind::function:
-      visit(*ast::as<ast::FunctionExpr>(expr).body);
-      break;
+    case ast::ExprKind::function: visit(*ast::as<ast::FunctionExpr>(expr).body); break;
     case ast::ExprKind::call:
       visit(*ast::as<ast::CallExpr>(expr).callee);
       each_expr(ast::as<ast::CallExpr>(expr).args, visit);
       break;
-    case ast::ExprKind::member:
-      visit(*ast::as<ast::MemberExpr>(expr).object);
-      break;
+    case ast::ExprKind::member: visit(*ast::as<ast::MemberExpr>(expr).object); break;
     case ast::ExprKind::index:
       visit(*ast::as<ast::IndexExpr>(expr).object);
       for (const ast::Slice& slice : ast::as<ast::IndexExpr>(expr).slices) {

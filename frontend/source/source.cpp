@@ -107,7 +107,7 @@ Result<FileId> SourceManager::load(const std::filesystem::path& real_path, std::
     text.append(buffer.data(), static_cast<std::size_t>(in.gcount()));
     if (text.size() > max_file_bytes) {
       return Error{"source-too-large",
-                   named + " is larger than the " + std::to_string(max_file_bytes >> 20) + " MiB that a source may have",
+                   named + " has more than the " + std::to_string(max_file_bytes >> 20) + " MiB that a source may have",
                    {"read from " + real_path.string()},
                    "is this the .model file, and not weights?"};
     }

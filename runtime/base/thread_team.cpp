@@ -2,9 +2,10 @@
 // awake see the epoch, take chunks and count them done; the caller returns when all chunks are done. A worker that was
 // asleep or not scheduled is not waited for: it may come when the run is over, or in the middle of the next one.
 // Therefore
-//   - the epoch and the next chunk share one 64-bit word, `ticket`, and a chunk is taken by compare-and-swap: it succeeds only
-//     while the run of that epoch has a chunk left, and such a run cannot end before that chunk is done;
-//   - the job's fields are atomics: a late worker may read them while the next job is written, and then fails to take a chunk.
+//   - the epoch and the next chunk share one 64-bit word, `ticket`, and a chunk is taken by compare-and-swap: it
+//     succeeds only while the run of that epoch has a chunk left, and such a run cannot end before that chunk is done;
+//   - the job's fields are atomics: a late worker may read them while the next job is written, and then fails to take a
+//     chunk.
 // In a static run chunk i belongs to worker i % size. There `ticket` is not moved; a worker that has chunks is waited
 // for, and one that has none must not be misled by fields of the next job: it reads the epoch again after the fields,
 // and they are written while the epoch is odd.

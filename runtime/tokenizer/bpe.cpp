@@ -248,6 +248,8 @@ void Bpe::read_merges(const Reader& reader) {
       vocabulary_.prefetch(p.right_hash = hash_bytes(p.right));
     }
     const Parts& p = waiting[i % ahead];
+    Found& place = found[i % ahead];
+    set(place);
     if (p.left.data() == nullptr) continue;  // "#version"
     const std::int32_t left = vocabulary_.find(p.left, p.left_hash), right = vocabulary_.find(p.right, p.right_hash);
     const std::int32_t merged = find_merged(p.left, p.right, guess);
@@ -255,8 +257,6 @@ void Bpe::read_merges(const Reader& reader) {
       return fail(i, "the token " + quote(left < 0 ? p.left : right < 0 ? p.right : std::string(p.left).append(p.right)) +
                          " is not in the vocabulary");
     merges_.prefetch(left, right);
-    Found& place = found[i % ahead];
-    set(place);
     place = {left, right, {rank++, merged}};
     guess = merged;
   }

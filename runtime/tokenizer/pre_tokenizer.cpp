@@ -139,7 +139,7 @@ class ByteLevel : public PreTokenizer {
     return {};
   }
 
-  static constexpr std::string_view gpt2_pattern =
+  static constexpr std::string_view byte_level_pattern =
       R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
  private:
@@ -247,7 +247,7 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Reader& reader) {
     reader.only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
     std::optional<Regex> regex;
     if (reader.boolean("use_regex", true)) {
-      Result<Regex> compiled = Regex::compile(ByteLevel::gpt2_pattern);
+      Result<Regex> compiled = Regex::compile(ByteLevel::byte_level_pattern);
       if (!compiled) {
         reader.fail(compiled.error());
         return nullptr;

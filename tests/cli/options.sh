@@ -17,7 +17,7 @@ expect "block encodings are refused" 2 "error[E0607]" -- "$modelc" build $llama 
 expect "--chat is refused" 2 "not carried out yet" -- "$modelc" run $llama --checkpoint examples/tiny --chat hello
 expect "a .gguf is refused" 1 "GGUF" -- bash -c 'printf GGUF > "$1/x.gguf"; exec "$2" inspect "$1/x.gguf"' - "$work" "$modelc"
 expect "a pickle is refused, with the way out" 1 "safetensors" -- bash -c ': > "$1/pytorch_model.bin"; exec "$2" inspect "$1/pytorch_model.bin"' - "$work" "$modelc"
-expect "an isa that is none" 1 "isa" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --isa mmx
+expect "an isa that is none" 1 "mmx" "avx2" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --isa mmx
 expect "a temperature below 0" 2 "temperature" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --temperature -1
 expect "explain of nothing" 1 "E" -- "$modelc" explain E9999
 expect "check without a configuration" 0 "without a configuration" -- "$modelc" check $llama

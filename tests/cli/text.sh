@@ -17,6 +17,6 @@ $b"
 [ "$a" != "$c" ] && pass "another seed gives another" || fail "another seed gives another" "$c"
 expect "hooks print values by name" 0 "model.layers.0.self_attn.q " "model.layers.4.self_attn.q " -- "${run[@]}" --prompt "$prompt" -n 1 --trace 'model.layers.*.self_attn.q'
 expect "hooks export values" 0 -- "${run[@]}" --prompt "$prompt" -n 1 --trace 'model.layers.0.**' --export "$work/values.safetensors"
-expect "the export can be read" 0 "model.layers.0.self_attn.q" "model.layers.0.mlp.gate_proj" -- "$modelc" inspect "$work/values.safetensors" --all
+expect "the export can be read" 0 "gate_proj" "o_proj" "[32, 6, 32]" -- "$modelc" inspect "$work/values.safetensors" --all
 expect "tokens in" 0 "generated" -- "${run[@]}" --tokens 1,2,3 -n 2
 finish

@@ -127,7 +127,7 @@ std::string root_class(const Names& names, const std::vector<const plan::Functio
   s += "  std::int64_t arena_bytes(std::int64_t tokens, std::int64_t outputs, std::int64_t batch) const override;\n"
        "  void members(modelc::MemberVisitor& v) override;\n";
   const plan::Class& planned = p.classes[id.index];
-  if (!planned.packs.empty() || !planned.step_values.empty() || !c.consts.empty()) s += "  void bind(modelc::Binder& b) override;\n";
+  if (!planned.packs.empty() || !planned.step_values.empty() || !c.consts.empty()) s += "  void bind(modelc::Binder& binder) override;\n";
   s += "\n private:\n";
   for (const plan::Function* f : entries) s += function_head(names, id, *f, "", true) + ";\n";
   s += "  void run(int entry, modelc::Step& s, std::span<const modelc::Tensor> inputs,\n"
@@ -212,7 +212,7 @@ std::vector<File> cpp(const plan::Program& p, const Options& o) {
   if (!p.kernels.empty()) {
     s += "// ---- fused elementwise expressions ----------------------------------------------------------------------------------\n\n"
          "namespace kernels {\n\nnamespace math = modelc::math;\n\n";
-    for (std::size_t i = 0; i < p.kernels.size(); ++i) s += kernel_text(p.kernels[i], names.kernels[i]) + "\n";
+    for (std::size_t i = 0; i < p.kernels.size(); ++i) s += kernel_text(p.kernels[i], names.kernels[i], names.kernels) + "\n";
     s += "}  // namespace kernels\n\n";
   }
   s += "// ---- buffers of each function: pieces of the arena, given back when it ends -------------------------------------------\n\n";

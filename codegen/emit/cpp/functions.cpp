@@ -398,7 +398,7 @@ std::string bind_text(const Names& names, graph::ClassId id) {
       if (f.kind == graph::FunctionKind::init && f.name == k.name) init = &f;
     if (!init) continue;
     const std::string key = string_literal(own.type + "." + k.name);
-    s += fmt::format("  {} = b.constant({}, {}, [&](Step& s, const Tensor& result) {{\n", own.members.at(k.name), key,
+    s += fmt::format("  {} = binder.constant({}, {}, [&](Step& s, const Tensor& result) {{\n", own.members.at(k.name), key,
                      shape_expression(*names.program.dims, k.type.shape, in_function));
     Scope scope = own.scope;
     scope.unique("result");
@@ -419,7 +419,7 @@ std::string bind_text(const Names& names, graph::ClassId id) {
     if (!any) biases = {"{}"};
     else biases.front().insert(0, "{"), biases.back() += "}";
     weights.insert(weights.end(), biases.begin(), biases.end());
-    s += wrapped(fmt::format("  product.{} = b.pack(", own.packs[i]), weights, ");") + "\n";
+    s += wrapped(fmt::format("  product.{} = binder.pack(", own.packs[i]), weights, ");") + "\n";
   }
   for (std::size_t i = 0; i < p.step_values.size(); ++i) {
     std::vector<std::string> keys;
@@ -427,7 +427,7 @@ std::string bind_text(const Names& names, graph::ClassId id) {
       if (const auto* w = std::get_if<plan::WeightRef>(&o)) keys.push_back("&" + names.path(id, w->member) + ".tensor");
       if (const auto* k = std::get_if<plan::ConstRef>(&o)) keys.push_back("&" + names.path(id, k->member) + ".tensor");
     }
-    s += fmt::format("  once.{} = b.step_value({}, {{{}}});\n", own.once[i], string_literal(own.type + "." + own.once[i]),
+    s += fmt::format("  once.{} = binder.step_value({}, {{{}}});\n", own.once[i], string_literal(own.type + "." + own.once[i]),
                      fmt::join(keys, ", "));
   }
   return s;
@@ -456,7 +456,7 @@ std::string class_source(const Names& names, graph::ClassId id) {
   s += fmt::format("void {}::members(modelc::MemberVisitor&{}) {{", own.type, visits.empty() ? "" : " v");
   s += visits.empty() ? "}\n" : "\n" + visits + "}\n";
   const std::string bind = bind_text(names, id);
-  if (!bind.empty()) s += fmt::format("\nvoid {}::bind(modelc::Binder& b) {{\n{}}}\n", own.type, bind);
+  if (!bind.empty()) s += fmt::format("\nvoid {}::bind(modelc::Binder& binder) {{\n{}}}\n", own.type, bind);
 
   for (const plan::Function& f : p.functions) {
     if (f.kind == graph::FunctionKind::init) continue;

@@ -14,10 +14,11 @@ using plan::MapNode;
 
 class Expression {
  public:
-  explicit Expression(const plan::MapKernel& k) : k_(k), uses_(k.nodes.size(), 0), local_(k.nodes.size()) {
+  Expression(const plan::MapKernel& k, const std::vector<std::string>& all_kernels) : k_(k), uses_(k.nodes.size(), 0), local_(k.nodes.size()) {
     for (const MapNode& n : k.nodes)
       for (std::uint32_t o : n.operands) ++uses_[o];
-    Scope scope({"a", "begin", "end"});
+    Scope scope({"a", "begin", "end", "math"});
+    for (const std::string& kernel : all_kernels) scope.unique(kernel);
     for (const std::string& in : k.inputs) inputs_.push_back(scope.unique(in));
     // What is used twice gets a name, so that the text does not grow with sharing.
     for (std::uint32_t i = 0; i < k.nodes.size(); ++i) {
@@ -85,8 +86,8 @@ class Expression {
 
 }  // namespace
 
-std::string kernel_text(const plan::MapKernel& kernel, const std::string& name) {
-  const Expression e(kernel);
+std::string kernel_text(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels) {
+  const Expression e(kernel, all_kernels);
   std::vector<std::string> parameters;
   for (const std::string& in : e.inputs()) parameters.push_back("float " + in);
   std::string s = fmt::format("// {}\n", comment_text(plan::expression(kernel)));

@@ -9,10 +9,11 @@
 namespace modelc::emit {
 
 // The lambda of a kernel's expression: "[](float gate, float up) { return math::silu(gate) * up; }", and the kernel.
-std::string kernel_text(const plan::MapKernel& kernel, const std::string& name);
+std::string kernel_text(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels);
 
 // `{.shape = {…}, .formula = …}`, continued lines indented by `indent`.
-std::string weight_spec(const plan::Program& program, const graph::WeightDecl& decl, std::size_t indent);
+// `use` is where the module that holds the weight is asked for, when that says more than the declaration.
+std::string weight_spec(const plan::Program& program, const graph::WeightDecl& decl, const graph::Where& use, std::size_t indent);
 
 // A struct of the header (not of the root).
 std::string struct_text(const Names& names, graph::ClassId id);

@@ -44,7 +44,7 @@ class Members {
  private:
   void weight(const graph::WeightDecl& w) {
     const std::string head = fmt::format("  modelc::Weight {}{{", own_.members.at(w.name));
-    out_ += head + weight_spec(names_.program, w, head.size()) + "};\n";
+    out_ += head + weight_spec(names_.program, w, w.where, head.size()) + "};\n";
   }
   void constant(const graph::ConstDecl& c) {
     out_ += fmt::format("  modelc::Const {};  // {}\n", own_.members.at(c.name),
@@ -55,18 +55,18 @@ class Members {
                         s.sizes[1], s.sizes[2], s.window ? fmt::format(", .window = {}", *s.window) : "");
   }
   // What stands in the braces that make an instance of a struct shared by leaves: one specification a weight.
-  std::string initializer(graph::ClassId id, std::size_t indent) const {
+  std::string initializer(graph::ClassId id, const graph::Where& use, std::size_t indent) const {
     if (!names_.classes[id.index].plain_leaf) return "";
     std::string s;
     for (const graph::WeightDecl& w : names_.program.graph->of(id).weights)
-      s += (s.empty() ? "" : ",\n" + std::string(indent, ' ')) + weight_spec(names_.program, w, indent);
+      s += (s.empty() ? "" : ",\n" + std::string(indent, ' ')) + weight_spec(names_.program, w, use.line ? use : w.where, indent);
     return s;
   }
   void child(const graph::ChildDecl& m) {
     const std::string& name = own_.members.at(m.name);
     if (!m.list) {
       const std::string head = fmt::format("  {} {}", names_.classes[m.elements[0].index].type, name);
-      const std::string init = initializer(m.elements[0], head.size() + 1);
+      const std::string init = initializer(m.elements[0], m.where, head.size() + 1);
       out_ += head + (init.empty() ? "" : "{" + init + "}") + ";\n";
     } else if (m.elements.empty()) {
       out_ += fmt::format("  // {}: an empty list\n", name);
@@ -84,7 +84,7 @@ class Members {
     } else {
       const std::string& type = names_.classes[m.elements[0].index].type;
       const std::string head = fmt::format("  std::vector<{}> {} = std::vector<{}>({}, {}", type, name, type, m.elements.size(), type);
-      const std::string init = initializer(m.elements[0], head.size() + 1);
+      const std::string init = initializer(m.elements[0], m.where, head.size() + 1);
       if (init.empty()) out_ += fmt::format("  std::array<{}, {}> {};\n", type, m.elements.size(), name);
       else out_ += head + "{" + init + "});\n";
     }
@@ -106,12 +106,12 @@ std::string inner_struct(const std::string& head, const std::string& member, con
 
 }  // namespace
 
-std::string weight_spec(const plan::Program& program, const graph::WeightDecl& w, std::size_t indent) {
+std::string weight_spec(const plan::Program& program, const graph::WeightDecl& w, const graph::Where& use, std::size_t indent) {
   const std::string pad(indent + 1, ' ');
   std::vector<std::string> parts = {".shape = " + shape_expression(*program.dims, w.type.shape, {}),
                                     ".formula = " + string_literal(w.shape_text)};
   if (!w.shape_numbers.empty()) parts.push_back(".numbers = " + string_literal(w.shape_numbers));
-  if (w.where.line != 0) parts.push_back(".where = " + string_literal(where_text(w.where, true)));
+  if (use.line != 0) parts.push_back(".where = " + string_literal(where_text(use, true)));
   if (w.role == graph::WeightRole::matrix) parts.push_back(".role = modelc::WeightRole::matrix");
   if (w.role == graph::WeightRole::table) parts.push_back(".role = modelc::WeightRole::table");
   if (w.required_dtype) {
@@ -187,7 +187,7 @@ std::string struct_text(const Names& names, graph::ClassId id) {
   }
   s += fmt::format("\n  const char* type_name() const override {{ return {}; }}\n", string_literal(c.definition));
   s += "  void members(modelc::MemberVisitor& v) override;\n";
-  if (!p.packs.empty() || !p.step_values.empty() || !c.consts.empty()) s += "  void bind(modelc::Binder& b) override;\n";
+  if (!p.packs.empty() || !p.step_values.empty() || !c.consts.empty()) s += "  void bind(modelc::Binder& binder) override;\n";
   for (const plan::Function& f : p.functions)
     if (f.kind != graph::FunctionKind::init) s += function_head(names, id, f, "", true) + ";\n";
   return s + "};\n";

@@ -2,7 +2,8 @@
 //
 //   offset  bytes  what
 //   0       8      n, the length of the header, an unsigned 64-bit integer
-//   8       n      the header: one JSON object in UTF-8, first byte '{', padded at its end with spaces as the writer likes
+//   8       n      the header: one JSON object in UTF-8, first byte '{', padded at its end with spaces as the writer
+//                  likes
 //   8 + n   rest   the data of all tensors, one after the other
 //
 //   { "__metadata__": { "format": "pt", … },                 optional, strings only

@@ -134,7 +134,21 @@ struct Pass {                                              // one panel against 
   int64_t n0, m0, m1;
   bool first, last;                                        // of the panels along k
   float* partial;                                          // [m1 - m0][N] vectors
+  // The next panel's rows as stored, asked for while this one is used: so many rows, bytes of each, and their distance.
+  const std::byte* next;
+  int64_t next_rows, next_bytes, next_stride;
 };
+
+// The share of the tile that begins at token m in asking for the next panel, which takes a cache line at a time.
+MODELC_INLINE void ask_ahead(const Pass& p, int64_t m, int64_t tokens) {
+  const int64_t lines = (p.next_bytes + 63) / 64, all = lines * p.next_rows, block = p.m1 - p.m0;
+  const int64_t end = all * (m - p.m0 + tokens) / block;
+  int64_t i = all * (m - p.m0) / block, row = lines > 0 ? i / lines : 0, line = i - row * lines;
+  for (; i < end; ++i) {
+    __builtin_prefetch(p.next + row * p.next_stride + line * 64, 0, 2);
+    if (++line == lines) line = 0, ++row;
+  }
+}
 
 template <int M, int N>
 void pass_tile(const ProductArgs& args, const Pass& p, int64_t m) {
@@ -142,6 +156,7 @@ void pass_tile(const ProductArgs& args, const Pass& p, int64_t m) {
   float* partial = p.partial + (m - p.m0) * N * lanes;
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < N; ++j) acc[i][j] = p.first ? zero() : load(partial + (i * N + j) * lanes);
+  ask_ahead(p, m, M);
   packed_tile<M, N>(p.x + (m - p.m0) * p.vectors * lanes, p.panel, p.vectors, acc);
   if (p.last) return finish<M, N>(args, m, p.n0, 1, acc);
   for (int i = 0; i < M; ++i)
@@ -183,7 +198,9 @@ void by_panels(const ProductArgs& args) {
         const std::byte* w = args.w + n * args.w_stride + k0 * W::size;
         if (rows == 1) pack<W>(w, args.w_stride, 1, k1 - k0, panel);
         else pack<W>(w, args.w_stride, tile_n, k1 - k0, panel);
-        const Pass p = {x, panel, vectors, n, m0, m1, k0 == 0, k1 == args.k, partial};
+        const int64_t left = args.n - n - rows;            // rows that later panels hold; in memory only the first time
+        const Pass p = {x, panel, vectors, n, m0, m1, k0 == 0, k1 == args.k, partial, w + rows * args.w_stride,
+                        m0 > 0 ? 0 : left < tile_n ? left : tile_n, (k1 - k0) * W::size, args.w_stride};
         if (rows == 1) pass<1>(args, p);
         else pass<tile_n>(args, p);
         n += rows;

@@ -119,8 +119,7 @@ TEST_CASE("ranges include both ends") {
 }
 
 TEST_CASE("a huge number is refused where it would make a list") {
-  const std::string message =
-      errors("n: int  kinds: list[string] = [\"a\" for i in 0..n]", R"({"n": 2000000000})");
+  const std::string message = errors("n: int  kinds: list[string] = [\"a\" for i in 0..n]", R"({"n": 2000000000})");
   CHECK(holds(message, "E0320"));
   CHECK(holds(message, "n = 2000000000 from config.json:1"));
 }
@@ -136,9 +135,9 @@ TEST_CASE("defaults are expressions on other fields") {
 }
 
 TEST_CASE("a default that does not work out prints the division with the origins") {
-  const std::string message = errors(
-      "hidden_size, num_attention_heads: dim head_dim: dim = hidden_size / num_attention_heads",
-      "{\n\"hidden_size\": 30,\n\"num_attention_heads\": 4}");
+  const std::string message =
+      errors("hidden_size, num_attention_heads: dim head_dim: dim = hidden_size / num_attention_heads",
+             "{\n\"hidden_size\": 30,\n\"num_attention_heads\": 4}");
   CHECK(holds(message, "E0308"));
   CHECK(holds(message, "`hidden_size / num_attention_heads` = 30 / 4 does not come out even"));
   CHECK(holds(message, "hidden_size = 30 from config.json:2"));
@@ -167,15 +166,18 @@ TEST_CASE("spellings that are both there must agree") {
   CHECK(errors(theta, R"({"rope_theta": 500000, "rope_parameters": {"rope_theta": null}})") == "");
   const std::string message = errors(theta, "{\n\"rope_theta\": 10000,\n\"rope_parameters\": {\"rope_theta\": 5e5}}");
   CHECK(holds(message, "E0206"));
-  CHECK(holds(message, "`rope_parameters.rope_theta` is 500000.0 in config.json:3, `rope_theta` is 10000 in config.json:2"));
+  CHECK(holds(message,
+              "`rope_parameters.rope_theta` is 500000.0 in config.json:3, `rope_theta` is 10000 in config.json:2"));
   // The command line decides.
-  CHECK(errors(theta, R"({"rope_theta": 10000, "rope_parameters": {"rope_theta": 5e5}})", {{"rope_theta", 20000}}) == "");
+  CHECK(errors(theta, R"({"rope_theta": 10000, "rope_parameters": {"rope_theta": 5e5}})", {{"rope_theta", 20000}}) ==
+        "");
 }
 
 TEST_CASE("requirements show the condition with its values") {
-  const std::string message = errors("num_attention_heads, num_key_value_heads: dim "
-                                     "require num_attention_heads % num_key_value_heads == 0",
-                                     "{\"num_attention_heads\": 9,\n\"num_key_value_heads\": 2}");
+  const std::string message = errors(
+      "num_attention_heads, num_key_value_heads: dim "
+      "require num_attention_heads % num_key_value_heads == 0",
+      "{\"num_attention_heads\": 9,\n\"num_key_value_heads\": 2}");
   CHECK(holds(message, "E0207"));
   CHECK(holds(message, "C requires `num_attention_heads % num_key_value_heads == 0`"));
   CHECK(holds(message, "9 % 2 == 0 is false"));
@@ -195,7 +197,8 @@ TEST_CASE("lists have the length that they are declared with") {
   CHECK(holds(message, "E0211"));
   CHECK(holds(message, "`kinds` has 1 element: expected num_hidden_layers = 3"));
   CHECK(holds(message, "num_hidden_layers = 3 from config.json:1"));
-  CHECK(holds(errors("n: int kinds: list[string, n + 1] = [\"a\"]", R"({"n": 3})"), "has 1 element, expected n + 1 = 3 + 1 = 4"));
+  CHECK(holds(errors("n: int kinds: list[string, n + 1] = [\"a\"]", R"({"n": 3})"),
+              "has 1 element, expected n + 1 = 3 + 1 = 4"));
 }
 
 TEST_CASE("fields, lets and fns are members of the value, with their origins") {

@@ -158,7 +158,8 @@ TEST_CASE("SmolLM2 135M") {
   CHECK(field_text(c, "rope_scaling") == "none");
   CHECK(formula_origins(c.as_config().find("head_dim")->value.formula()) ==
         std::vector<std::string>{"head_dim = hidden_size / num_attention_heads = 64 by default",
-                                 "hidden_size = 576 from config.json:8", "num_attention_heads = 9 from config.json:15"});
+                                 "hidden_size = 576 from config.json:8",
+                                 "num_attention_heads = 9 from config.json:15"});
 }
 
 TEST_CASE("TinyLlama 1.1B") {
@@ -210,7 +211,8 @@ TEST_CASE("what another architecture writes is refused by name, all of it in one
     text.replace(at, from.size(), to);
   };
   replace("\"llama\"", "\"qwen2\"");
-  replace("\"rope_scaling\": null,", "\"rope_scaling\": {\"factor\": 8.0}, \"sliding_window\": 4096, \"use_qk_norm\": true,");
+  replace("\"rope_scaling\": null,",
+          "\"rope_scaling\": {\"factor\": 8.0}, \"sliding_window\": 4096, \"use_qk_norm\": true,");
   replace("\"num_key_value_heads\": 4", "\"num_key_value_heads\": null, \"head_dim\": null");
   Llama s;
   CHECK(s.bind("LlamaConfig", text).is_error());
@@ -218,7 +220,8 @@ TEST_CASE("what another architecture writes is refused by name, all of it in one
 }
 
 TEST_CASE("tiny: head_dim that is not hidden / heads, given, null, and not to be worked out") {
-  constexpr std::string_view tiny = R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 30, "intermediate_size": 48,
+  constexpr std::string_view tiny =
+      R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 30, "intermediate_size": 48,
     "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2, "max_position_embeddings": 64,
     "rms_norm_eps": 1e-5, "rope_theta": 1e4, "hidden_act": "silu", "head_dim": 16})";
   Llama s;

@@ -61,14 +61,16 @@ TEST_CASE("the newer spelling holds theta in the same object") {
 TEST_CASE("both spellings must agree, case and fields") {
   CHECK(errors(R"({"rope_theta": 1e4, "rope_parameters": {"rope_theta": 1e4, "rope_type": "linear", "factor": 2},
                    "rope_scaling": {"type": "linear", "factor": 2.0}})") == "");
-  const std::string factor = errors("{\"rope_theta\": 1e4,\n"
-                                    "\"rope_parameters\": {\"rope_theta\": 1e4, \"rope_type\": \"linear\", \"factor\": 2},\n"
-                                    "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 4}}");
+  const std::string factor = errors(
+      "{\"rope_theta\": 1e4,\n"
+      "\"rope_parameters\": {\"rope_theta\": 1e4, \"rope_type\": \"linear\", \"factor\": 2},\n"
+      "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 4}}");
   CHECK(holds(factor, "E0206"));
   CHECK(holds(factor, "in config.json:2"));
   CHECK(holds(factor, "in config.json:3"));
   CHECK(holds(errors(R"({"rope_parameters": {"rope_theta": 1e4, "rope_type": "default"},
-                         "rope_scaling": {"type": "linear", "factor": 4}})"), "E0206"));
+                         "rope_scaling": {"type": "linear", "factor": 4}})"),
+              "E0206"));
 }
 
 TEST_CASE("no tag and an unknown tag are errors that list the cases") {
@@ -76,13 +78,15 @@ TEST_CASE("no tag and an unknown tag are errors that list the cases") {
   CHECK(holds(none, "E0208"));
   CHECK(holds(none, "config.json:2"));
   CHECK(holds(none, "it has no `rope_scaling.rope_type` and `rope_scaling.type`"));
-  const std::string unknown = errors("{\"rope_theta\": 1e4, \"rope_scaling\": {\n\"type\": \"linaer\", \"factor\": 8.0}}");
+  const std::string unknown =
+      errors("{\"rope_theta\": 1e4, \"rope_scaling\": {\n\"type\": \"linaer\", \"factor\": 8.0}}");
   CHECK(holds(unknown, "E0209"));
   CHECK(holds(unknown, "`rope_scaling.type` is \"linaer\", which is no case of Scaling"));
   CHECK(holds(unknown, "did you mean `linear`?"));
   CHECK(holds(unknown, "\"longrope\""));
   CHECK(holds(errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": 3}})"), "E0209"));
-  const std::string twice = errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2}})");
+  const std::string twice =
+      errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2}})");
   CHECK(holds(twice, "E0206"));
   CHECK(holds(twice, "the case of Scaling is given twice and differently"));
   CHECK(holds(errors(R"({"rope_theta": 1e4, "rope_scaling": "linear"})"), "a string: expected `Scaling`"));
@@ -95,12 +99,14 @@ TEST_CASE("no tag and an unknown tag are errors that list the cases") {
 TEST_CASE("a case is a closed config") {
   CHECK(holds(errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear"}})"),
               "`rope_scaling.factor` is missing in `rope_scaling` of config.json"));
-  const std::string stray = errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2, "beta": 1}})");
+  const std::string stray =
+      errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2, "beta": 1}})");
   CHECK(holds(stray, "nothing in Scaling \"linear\" binds `rope_scaling.beta` = 1"));
   CHECK(errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "yarn", "factor": 2, "truncate": true,
                    "original_max_position_embeddings": 16}})") == "");
-  CHECK(holds(errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "su", "short_factor": [1], "long_factor": [1, 2]}})"),
-              "E0207"));
+  CHECK(holds(
+      errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "su", "short_factor": [1], "long_factor": [1, 2]}})"),
+      "E0207"));
   CHECK(holds(errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": "2"}})"),
               "`rope_scaling.factor` is \"2\", a string"));
   CHECK(errors(R"({"rope_theta": 1e4, "rope_scaling": {"factor": 2}})", {{"rope_scaling.type", "linear"}}) == "");

@@ -73,7 +73,8 @@ struct Recorder : TensorContext {
     if (target.dtype) to += std::string(name(*target.dtype));
     if (target.shape) {
       to += "[";
-      for (const ShapeAxis& axis : *target.shape) to += (to.back() == '[' ? "" : ",") + (axis.ellipsis ? "..." : show(axis.size));
+      for (const ShapeAxis& axis : *target.shape)
+        to += (to.back() == '[' ? "" : ",") + (axis.ellipsis ? "..." : show(axis.size));
       to += "]";
     }
     return make("(" + text(x) + " as " + to + ")");
@@ -85,7 +86,8 @@ struct Recorder : TensorContext {
       if (s.kind == ast::SliceKind::ellipsis) out += "...";
       if (s.kind == ast::SliceKind::whole) out += "..";
       if (s.kind == ast::SliceKind::index) out += show(s.low);
-      if (s.kind == ast::SliceKind::range) out += show(s.low) + ".." + show(s.high) + (s.step.is_none() ? "" : " by " + show(s.step));
+      if (s.kind == ast::SliceKind::range)
+        out += show(s.low) + ".." + show(s.high) + (s.step.is_none() ? "" : " by " + show(s.step));
     }
     return make(out + "]");
   }
@@ -102,8 +104,8 @@ struct Recorder : TensorContext {
     if (!after) return std::nullopt;
     std::vector<Value> out;
     for (std::size_t i = 0; i < carried.size(); ++i) {
-      out.push_back(make("fold over " + text(list) + " of " + carried[i].name + " from " + text(carried[i].value) + " by " +
-                         text((*after)[i])));
+      out.push_back(make("fold over " + text(list) + " of " + carried[i].name + " from " + text(carried[i].value) +
+                         " by " + text((*after)[i])));
     }
     return out;
   }
@@ -193,7 +195,8 @@ TEST_CASE("statements out of place") {
   CHECK(holds(message("{ h = x return x }"), "write `let h = …`"));
   CHECK(holds(message("{ let h = x h = y return h }"), "assigned outside of a `for`"));
   CHECK(holds(message("{ for l in layers { x = l(x) } return x }"), "`x` was not made by a `let` before the loop"));
-  CHECK(holds(message("{ for l in layers { let t = l(x) t = x } return x }"), "`t` was not made by a `let` before the loop"));
+  CHECK(holds(message("{ for l in layers { let t = l(x) t = x } return x }"),
+              "`t` was not made by a `let` before the loop"));
   CHECK(holds(message("{ for l in layers { hh = l(x) } return x }"), "E0301"));
   CHECK(holds(message("{ for l in layers { return x } return x }"), "`return` cannot stand in a `for`"));
   CHECK(holds(message("{ for l in [1, 2] { cache.append(l) } return x }"), "`for` goes over a list of children"));

@@ -134,7 +134,8 @@ TEST_CASE("a module with its arguments is a recipe") {
   CHECK(show_of("Plain") == "Plain()");
   CHECK(show_of("Plain()") == "Plain()");
   CHECK(show_of("Scaled(64)") == "Scaled(size: 64, scale: 0.125, window: none, kind: \"halves\")");
-  CHECK(show_of("Scaled(64, 1, 3, kind: \"adjacent\")") == "Scaled(size: 64, scale: 1.0, window: 3, kind: \"adjacent\")");
+  CHECK(show_of("Scaled(64, 1, 3, kind: \"adjacent\")") ==
+        "Scaled(size: 64, scale: 1.0, window: 3, kind: \"adjacent\")");
   CHECK(show_of("Block(8, norm: Linear(8, 8), ff: Linear(8, 8), act: double)") ==
         "Block(size: 8, norm: Linear(in_dim: 8, out_dim: 8, has_bias: false), "
         "ff: Linear(in_dim: 8, out_dim: 8, has_bias: false), more: [], act: double, maybe: none)");
@@ -175,7 +176,8 @@ TEST_CASE("arguments of the wrong type") {
   CHECK(holds(message_of("Linear(none, 8)"), "E0316"));
   CHECK(holds(message_of("Scaled(4, window: 1.5)"), "is `int?`: found a float"));
   CHECK(holds(message_of("Scaled(4, kind: \"halvs\")"), "did you mean `halves`?"));
-  CHECK(holds(message_of("Block(8, 3, Linear(8, 8))"), "the argument `norm` of the module `Block` is `module`: found an int, 3"));
+  CHECK(holds(message_of("Block(8, 3, Linear(8, 8))"),
+              "the argument `norm` of the module `Block` is `module`: found an int, 3"));
   CHECK(holds(message_of("Block(8, Linear, Linear(8, 8))"), "`Linear` has none here"));
   CHECK(holds(message_of("Block(8, Linear(8, 8), 4)"), "E0314"));
   CHECK(holds(message_of("Block(8, Linear(8, 8), Linear(8, 8), act: 4)"), "E0314"));
@@ -189,8 +191,8 @@ TEST_CASE("arguments of the wrong type") {
 TEST_CASE("interfaces are asked of the checker with their arguments") {
   struct Checker : InterfaceChecker {
     std::string seen;
-    bool fits(const Recipe& recipe, const Symbol& interface,
-              std::span<const std::pair<std::string, Value>> arguments, source::Span) override {
+    bool fits(const Recipe& recipe, const Symbol& interface, std::span<const std::pair<std::string, Value>> arguments,
+              source::Span) override {
       seen += recipe.symbol->name + " as " + interface.name;
       for (const auto& [name, value] : arguments) seen += " " + name + "=" + show(value);
       seen += ";";

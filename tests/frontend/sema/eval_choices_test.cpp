@@ -9,9 +9,9 @@ using namespace modelc::sema::test;
 
 namespace {
 
-
 struct Bound {
-  explicit Bound(std::string_view json) : session(R"(
+  explicit Bound(std::string_view json)
+      : session(R"(
 variant Scaling by kind {
     "default" | "none" { }
     "linear"           { factor: float }
@@ -97,7 +97,8 @@ TEST_CASE("what a match or `is` cannot mean") {
   CHECK(holds(codes("{}", "match c.act { \"gelu\" => 1 }"), "this match has no arm for \"silu\""));
   CHECK(holds(codes("{}", "match c.act { 1 => 1 _ => 2 }"), "a string is never 1"));
   CHECK(holds(codes("{}", "match [1] { 1 => 1 _ => 2 }"), "E0310"));
-  CHECK(holds(codes(R"({"scaling": {"kind": "yarn", "factor": 4}})", "c.scaling == \"yarn\""), "c.scaling is \"yarn\""));
+  CHECK(
+      holds(codes(R"({"scaling": {"kind": "yarn", "factor": 4}})", "c.scaling == \"yarn\""), "c.scaling is \"yarn\""));
 }
 
 TEST_CASE("a field of another case, of nothing, of none") {

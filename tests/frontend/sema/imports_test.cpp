@@ -18,7 +18,9 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Folder {
-  Folder() : path(fs::temp_directory_path() / ("modelc_imports_" + std::to_string(::getpid()))) { fs::create_directories(path); }
+  Folder() : path(fs::temp_directory_path() / ("modelc_imports_" + std::to_string(::getpid()))) {
+    fs::create_directories(path);
+  }
   ~Folder() { fs::remove_all(path); }
   void write(const std::string& name, std::string_view text) {
     fs::create_directories((path / name).parent_path());

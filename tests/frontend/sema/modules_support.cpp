@@ -12,12 +12,12 @@
 namespace modelc::sema::test {
 
 Model::Model(std::string_view text) {
-  main_ = sources.add("main.model", "language 1\n" + std::string(text));
+  main_ = sources_->add("main.model", "language 1\n" + std::string(text));
   options_.import_paths = {MODELC_SOURCE_DIR "/stdlib"};
 }
 
 Model& Model::file(std::string name, std::string_view text) {
-  sources.add(std::move(name), "language 1\n" + std::string(text));
+  sources_->add(std::move(name), "language 1\n" + std::string(text));
   return *this;
 }
 
@@ -37,13 +37,12 @@ Model& Model::root(std::string expression) {
 const std::optional<Program>& Model::program() {
   if (ran_) return program_;
   ran_ = true;
-  imports_ = load_imports(sources, main_, options_, sink);
+  imports_ = load_imports(*sources_, main_, options_, sink);
   if (imports_ == nullptr) return program_;
-  program_ = analyze(sources, imports_, config_ ? &*config_ : nullptr, options_, sink);
+  program_ = analyze(*sources_, imports_, config_ ? &*config_ : nullptr, options_, sink);
   CHECK_FALSE((program_.has_value() && sink.has_errors()));
   if (!program_) return program_;
   for (const std::string& fault : graph::verify(program_->graph)) FAIL_CHECK(fault);
-  // The text says all that the graph holds.
   return program_;
 }
 
@@ -78,7 +77,7 @@ std::string Model::messages() {
   program();
   diag::RenderOptions options;
   options.limit = 0;
-  return diag::render(sink, sources, options);
+  return diag::render(sink, *sources_, options);
 }
 
 std::string Model::codes() {

@@ -33,10 +33,10 @@ class Model {
   // Their codes in order: "E0340 W0340".
   std::string codes();
 
-  source::SourceManager sources;
   diag::Sink sink;
 
  private:
+  std::unique_ptr<source::SourceManager> sources_ = std::make_unique<source::SourceManager>();
   std::optional<ConfigInput> config_;
   Options options_;
   source::FileId main_;

@@ -1,0 +1,79 @@
+// Names and escapes: whatever stands in a model file, the C++ stays C++.
+#include <doctest/doctest.h>
+
+#include "codegen/emit/cpp/namer.h"
+#include "codegen/emit/cpp/text.h"
+#include "codegen/emit/emit.h"
+#include "tests/codegen/support.h"
+
+using namespace modelc;
+
+TEST_CASE("identifiers") {
+  CHECK(emit::identifier("q_proj") == "q_proj");
+  CHECK(emit::identifier("class") == "class_");
+  CHECK(emit::identifier("layers.0") == "layers_0");
+  CHECK(emit::identifier("0") == "n0");
+  CHECK(emit::identifier("_x") == "n_x");
+  CHECK(emit::identifier("a__b") == "a_b");
+  CHECK(emit::identifier("größe") == "gr_e");
+  CHECK(emit::identifier("") == "n");
+  CHECK(emit::snake_case("LlamaAttention") == "llama_attention");
+  CHECK(emit::snake_case("GatedMLP") == "gated_mlp");
+  CHECK(emit::snake_case("MLP") == "mlp");
+  emit::Scope scope({"x"});
+  CHECK(scope.unique("x") == "x_2");
+  CHECK(scope.unique("x") == "x_3");
+  CHECK(scope.unique("y") == "y");
+}
+
+TEST_CASE("string literals") {
+  CHECK(emit::string_literal("a\"b\\c") == R"("a\"b\\c")");
+  CHECK(emit::string_literal("line\nnext") == "\"line\\nnext\"");
+  CHECK(emit::string_literal(std::string("\0" "1", 2)) == "\"\\0001\"");
+  CHECK(emit::string_literal("?\?=") == "\"?\\?=\"");
+  CHECK(emit::string_literal("ä") == "\"\\303\\244\"");
+}
+
+TEST_CASE("comments") {
+  CHECK(emit::comment_text("a\n  b\tc") == "a b c");
+  CHECK(emit::comment_text("ends with \\") == "ends with");
+  CHECK(emit::comment_text("*/ // ") == "*/ //");
+  CHECK(emit::comment_text("abcdef", 3) == "abc...");
+}
+
+TEST_CASE("numbers read back exactly") {
+  CHECK(emit::float_literal(1) == "1.0F");
+  CHECK(emit::float_literal(1e-5) == "1e-05F");
+  CHECK(emit::float_literal(0.1) == "0.1F");
+  CHECK(emit::double_literal(0.1) == "0.1");
+  CHECK(std::stod(emit::double_literal(1.0 / 3)) == 1.0 / 3);
+}
+
+TEST_CASE("long lists are broken at 120 columns") {
+  std::vector<std::string> items(40, "item");
+  const std::string s = emit::wrapped("call(", items, ");");
+  for (std::size_t at = 0; at < s.size();) {
+    const std::size_t end = std::min(s.find('\n', at), s.size());
+    CHECK(end - at <= 120);
+    at = end + 1;
+  }
+  CHECK(s.find("\n     item") != std::string::npos);
+}
+
+TEST_CASE("names that are C++'s, or the generated code's own, stay apart") {
+  const std::string text =
+      "language 1\nimport nn.linear\nimport nn.norm\nconfig C { class, size: dim }\n"
+      "module Step(n: dim) {\n  s: Linear(n, n)\n  b: Linear(n, n)\n  product: Linear(n, n)\n  once: RMSNorm(n, eps: 1e-5)\n"
+      "  forward(x: [tokens, n]) -> [tokens, n] {\n    let int = s(x) + x\n    let result = b(once(int))\n    return product(result)\n  }\n}\n"
+      "model Tensor(c: C) {\n  template: Step(c.size)\n  param this: [c.class, c.size]\n"
+      "  forward(operator: index(c.class)[tokens], at: Batch) -> float: f32[outputs, c.size] {\n"
+      "    return take(template(take(this, operator)), at.outputs)\n  }\n}\n";
+  const lower::Lowered l = lower::lower(test::graph_of(text, R"({"class": 8, "size": 4})"));
+  REQUIRE(l.failures.empty());
+  const auto files = emit::cpp(l.program, {.file = "odd", .class_name = "Tensor", .name_space = "odd", .version = "1"});
+  REQUIRE(files.size() == 2);
+  CHECK(files[0].text.find("Step_2 template_") != std::string::npos);
+  CHECK(files[0].text.find("modelc::Weight this_") != std::string::npos);
+  CHECK(files[1].text.find("\"template\"") != std::string::npos);          // the checkpoint's name stays
+  CHECK(files[1].text.find("\"this\"") != std::string::npos);
+}
