@@ -109,10 +109,11 @@ Draft select(const graph::Module&, const graph::Class&, const graph::Function&, 
              std::vector<Unsupported>& unsupported);
 void fold_scalars(Draft&);                       // x · 1, x + 0 disappear; a scaled take takes the scale
 void expand_rope_tables(Draft&);                 // rope(x, angles) → rope(x, cos, sin): tables by map kernels
-void fuse_maps(Draft&, bool keep_names);         // elementwise chains → one map kernel
 void hoist_step_values(Draft&, plan::Class&, plan::Program&);   // what depends on the batch and constants alone
-void pack_products(Draft&);                      // linears on one input → one product of several blocks
-void fuse_products(Draft&);                      // gate/up and their elementwise → linear_map; + residual → linear_add
+void fuse_maps(Draft&, bool keep_names);         // elementwise chains → one map kernel
+void fuse_gated_products(Draft&);                // gate, up and the elementwise expression where they meet → linear_map
+void pack_products(Draft&);                      // other linears on one input → one product of several blocks
+void fuse_residual_products(Draft&);             // linear and the sum with a value of its shape → linear_add
 void fuse_residual_norm(Draft&);                 // x + y and its norm → add_rms_norm
 void remove_unused(Draft&);
 void settle(Draft&);                             // inserts the copies that buffers need

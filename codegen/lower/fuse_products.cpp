@@ -1,8 +1,10 @@
-// A packed product whose blocks meet in one elementwise expression (gate and up: silu(gate) · up) computes it on the way
-// out, and the blocks' results never go to memory. A product added to a value of its own shape takes it as residual.
-// With hooks set the runtime computes and reports the inner values all the same: their names go along.
-// Stands after pack_products, which makes the blocks, and fuse_maps, which makes the one expression.
+// Products of one input that meet in one elementwise expression (gate and up: silu(gate) · up) become one kernel, whose
+// parts never go to memory; a product added to a value of its own shape takes it as residual. With hooks set the runtime
+// computes and reports the inner values all the same: their names go along.
+// The first stands after fuse_maps, which makes the one expression, and before pack_products, which would join the parts
+// with whatever else reads that input (a router, say); the second after it.
 #include <algorithm>
+#include <functional>
 
 #include "codegen/lower/draft.h"
 
@@ -42,30 +44,39 @@ bool has_several_names(const Draft& d, ValueIndex root) {
   return names > 1;
 }
 
-bool into_map(Draft& d, std::vector<Node>& nodes, std::size_t i, const std::vector<int>& uses) {
-  Node& product = nodes[i];
-  if (product.out.size() < 2) return false;
-  Node* map = only_reader(d, nodes, product.out, uses);
-  if (!map || map->kind != NodeKind::map || map->in.size() != product.out.size()) return false;
-  const auto& shape = d.values[map->out[0]].type.shape;
-  std::vector<std::uint32_t> block_of(map->in.size());
-  for (std::size_t k = 0; k < map->in.size(); ++k) {
-    const ValueIndex v = *map->in[k];
-    if (d.values[v].type.shape != shape || d.values[d.root(v)].type.shape != shape) return false;
-    const auto at = std::find(product.out.begin(), product.out.end(), d.root(v));
-    block_of[k] = static_cast<std::uint32_t>(at - product.out.begin());
+// The map whose inputs are all products of one input, each read by it alone: becomes one linear_map in its place.
+bool into_map(Draft& d, std::vector<Node>& nodes, std::size_t at) {
+  const std::vector<int> uses = count_uses(d);
+  Node& map = nodes[at];
+  if (map.kind != NodeKind::map || map.in.size() < 2) return false;
+  const auto& shape = d.values[map.out[0]].type.shape;
+  std::vector<std::size_t> products;
+  for (const auto& v : map.in) {
+    const ValueIndex r = d.root(*v);
+    if (d.values[*v].type.shape != shape || d.values[r].type.shape != shape || uses[r] != 1 || has_several_names(d, r)) return false;
+    const auto product = std::find_if(nodes.begin(), nodes.end(), [&](const Node& n) {
+      return n.kind == NodeKind::linear && n.out.size() == 1 && n.out[0] == r;
+    });
+    if (product == nodes.end()) return false;
+    products.push_back(static_cast<std::size_t>(product - nodes.begin()));
+    if (d.root(*product->in[0]) != d.root(*nodes[products[0]].in[0])) return false;
   }
-  for (ValueIndex v : product.out)
-    if (has_several_names(d, v)) return false;
-  for (MapNode& n : map->kernel.nodes)
-    if (n.kind == MapNode::Kind::input) n.input = block_of[n.input];
-  product.kind = NodeKind::linear_map;
-  for (ValueIndex v : product.out) product.inner.push_back(traced_name(d, v));
-  product.kernel = std::move(map->kernel);
-  product.kernel.inputs = product.inner;
-  product.out = map->out;
-  product.replaces.insert(product.replaces.end(), map->replaces.begin(), map->replaces.end());
-  nodes.erase(nodes.begin() + (map - nodes.data()));
+  Node joined = map;
+  joined.kind = NodeKind::linear_map;
+  joined.in = {nodes[products[0]].in[0]};
+  joined.replaces.clear();
+  for (std::size_t p : products) {
+    const Node& product = nodes[p];
+    joined.weights.push_back(product.weights[0]);
+    joined.biases.push_back(product.biases[0]);
+    joined.inner.push_back(traced_name(d, product.out[0]));
+    joined.replaces.insert(joined.replaces.end(), product.replaces.begin(), product.replaces.end());
+  }
+  joined.replaces.insert(joined.replaces.end(), map.replaces.begin(), map.replaces.end());
+  joined.kernel.inputs = joined.inner;
+  map = std::move(joined);
+  std::sort(products.begin(), products.end(), std::greater<>());
+  for (std::size_t p : products) nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(p));
   return true;
 }
 
@@ -93,13 +104,17 @@ bool into_residual(Draft& d, std::vector<Node>& nodes, std::size_t i, const std:
 
 }  // namespace
 
-void fuse_products(Draft& d) {
+void fuse_gated_products(Draft& d) {
   for_each_block(d.nodes, [&](std::vector<Node>& nodes) {
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (nodes[i].kind != NodeKind::linear) continue;
-      const std::vector<int> uses = count_uses(d);
-      if (!into_map(d, nodes, i, uses) && into_residual(d, nodes, i, uses)) --i;
-    }
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      if (into_map(d, nodes, i)) i = static_cast<std::size_t>(-1);           // places have moved: look again from the start
+  });
+}
+
+void fuse_residual_products(Draft& d) {
+  for_each_block(d.nodes, [&](std::vector<Node>& nodes) {
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      if (nodes[i].kind == NodeKind::linear && into_residual(d, nodes, i, count_uses(d))) --i;
   });
 }
 

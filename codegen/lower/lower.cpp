@@ -22,9 +22,10 @@ plan::Function lower_function(const graph::Function& f, const graph::Module& mod
   expand_rope_tables(d);
   const bool once = f.kind == graph::FunctionKind::init;     // a constant: computed at load, all of it, traced by nobody
   if (!once) hoist_step_values(d, cls, program);
-  pack_products(d);
   fuse_maps(d, !once);
-  fuse_products(d);
+  fuse_gated_products(d);
+  pack_products(d);
+  fuse_residual_products(d);
   fuse_residual_norm(d);
   remove_unused(d);
   return plan_memory(d, cls, program);
@@ -65,6 +66,67 @@ class Roles {
   std::vector<Unsupported>& to_;
 };
 
+// What the generated code's seams do not carry: said here by name, so that nothing is emitted that would run wrong.
+class Seams {
+ public:
+  Seams(const graph::Module& m, const graph::Class& c, const graph::Function& f, std::vector<Unsupported>& to)
+      : m_(m), class_(c), f_(f), to_(to) {}
+  void check() {
+    const bool entry = &class_ == &m_.of(m_.root) && f_.kind != graph::FunctionKind::init;
+    for (const graph::Value& v : f_.values)
+      for (graph::DimId d : v.type.shape) axes(d);
+    if (entry) {
+      for (graph::ValueId r : f_.body.results) {
+        const graph::Type& t = f_.values[r.index].type;
+        if (t.dtype != DType::f32) later(fmt::format("a result of type {} of the model's {}", modelc::name(t.dtype), f_.name), f_.where);
+      }
+      for (const graph::Parameter& p : f_.inputs) {
+        const graph::Type& t = f_.values[p.value.index].type;
+        if (t.index_bound && !m_.dims.is_constant(*t.index_bound))
+          later(fmt::format("input `{}`, an index below a size of run time,", p.name), f_.where);
+        if (t.kind == graph::TypeKind::sequences) later(fmt::format("input `{}` of type Sequences", p.name), f_.where);
+      }
+    }
+    if (f_.kind == graph::FunctionKind::init) no_weights(f_.body);
+    loops(f_.body);
+  }
+
+ private:
+  void later(const std::string& what, const graph::Where& where) {
+    to_.push_back({what + " is not carried out by the C++ backend yet", where});
+  }
+  void axes(graph::DimId d) {
+    for (const auto& term : m_.dims.terms(d))
+      for (std::uint32_t index : term.atoms) {
+        const auto& atom = m_.dims.atom(index);
+        const std::string& name = atom.divisor == 0 ? m_.dims.axis(atom.axis).name : "div";
+        if (atom.divisor == 0 && (name == "tokens" || name == "outputs" || name == "batch")) continue;
+        if (said_.insert(name).second) later(fmt::format("run-time axis `{}`", name), f_.where);
+      }
+  }
+  void no_weights(const graph::Block& b) {
+    for (const graph::Op& op : b.ops)
+      if (op.kind == graph::OpKind::weight) later(fmt::format("a const computed from weight `{}`", op.member), op.where);
+  }
+  // Loops run over a list of this class's own children, and not inside one another.
+  void loops(const graph::Block& b, bool inside = false) {
+    for (const graph::Op& op : b.ops) {
+      if (op.kind != graph::OpKind::repeat) continue;
+      bool own = false;
+      for (const graph::ChildDecl& c : class_.children) own |= c.list && c.name == op.member;
+      if (!own) later(fmt::format("a loop over `{}`, which is no list of this module's own,", op.member), op.where);
+      if (inside) later("a loop inside a loop", op.where);
+      if (op.body) loops(*op.body, true);
+    }
+  }
+
+  const graph::Module& m_;
+  const graph::Class& class_;
+  const graph::Function& f_;
+  std::vector<Unsupported>& to_;
+  std::set<std::string> said_;
+};
+
 }  // namespace
 
 Lowered lower(std::shared_ptr<const graph::Module> module) {
@@ -81,7 +143,9 @@ Lowered lower(std::shared_ptr<const graph::Module> module) {
     for (const graph::Function& f : c.functions) {
       if (c.leaf && f.kind != graph::FunctionKind::init) continue;          // expanded in its callers
       std::vector<Unsupported> here;
-      plan::Function lowered = lower_function(f, *module, c, cls, program, here);
+      Seams(*module, c, f, here).check();
+      plan::Function lowered;
+      if (here.empty()) lowered = lower_function(f, *module, c, cls, program, here);
       if (here.empty())
         Roles(*module, {static_cast<std::uint32_t>(&c - module->classes.data())}, here).check(lowered.steps);
       if (here.empty()) cls.functions.push_back(std::move(lowered));

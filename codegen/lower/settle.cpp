@@ -2,6 +2,7 @@
 //   - a loop's carried value begins in a buffer that the loop may overwrite, and each pass leaves its value in a node's result
 //   - a result of the function is written by a node, and by one node for one result
 //   - a number that a kernel other than a map reads stands in a buffer
+//   - an index or a bool seen as f32 (a cast) is converted for every reader but maps, which convert as they read
 // Stands right before plan_memory.
 #include <algorithm>
 #include <map>
@@ -45,7 +46,28 @@ class Settler {
     if (x.type.dtype == DType::boolean) x.type.dtype = DType::f32;
     return d_.add(x);
   }
+  // A view that reads the bytes of integers as floats.
+  bool is_cast(ValueIndex v) const {
+    const DType stored = d_.values[d_.root(v)].type.dtype;
+    return d_.values[v].type.dtype == DType::f32 && (stored == DType::i32 || stored == DType::boolean) &&
+           d_.values[d_.root(v)].source != S::node;
+  }
+  ValueIndex append_conversion(ValueIndex v, std::vector<Node>& to) {
+    Node n;
+    n.kind = NodeKind::map;
+    n.in = {v};
+    plan::MapNode in, zero, sum;                             // v + 0
+    zero.kind = plan::MapNode::Kind::literal;
+    sum.kind = plan::MapNode::Kind::op;
+    sum.op = graph::OpKind::add;
+    sum.operands = {0, 1};
+    n.kernel.nodes = {in, zero, sum};
+    n.out = {fresh_like(v)};
+    to.push_back(std::move(n));
+    return to.back().out[0];
+  }
   ValueIndex append_copy(ValueIndex v, std::vector<Node>& to) {
+    if (is_cast(v)) return append_conversion(v, to);
     Node n;
     const bool number = d_.values[d_.root(v)].source == S::literal;
     n.kind = number ? NodeKind::fill : NodeKind::copy;
@@ -60,8 +82,10 @@ class Settler {
     std::vector<Node> result;
     for (Node& n : nodes) {
       if (n.kind != NodeKind::map)
-        for (auto& v : n.in)
+        for (auto& v : n.in) {
           if (v && d_.values[d_.root(*v)].source == S::literal) v = append_copy(*v, result);
+          if (v && is_cast(*v)) v = append_conversion(*v, result);
+        }
       if (n.kind == NodeKind::repeat) repeat(n, result);
       result.push_back(std::move(n));
     }

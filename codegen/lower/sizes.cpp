@@ -31,8 +31,9 @@ DimId padded_bytes(DimTable& dims, const std::vector<DimId>& shape) {
   DimId bytes = dims.constant(4);
   for (DimId d : shape) bytes = dims.mul(bytes, d);
   std::vector<DimTable::Term> terms = dims.terms(bytes);
-  for (DimTable::Term& t : terms)
-    if (t.coefficient > 0) t.coefficient = (t.coefficient + 63) / 64 * 64;
+  // Terms below zero ([tokens - 1]) are left out: a little more than is needed, and every sum stays aligned.
+  std::erase_if(terms, [](const DimTable::Term& t) { return t.coefficient <= 0; });
+  for (DimTable::Term& t : terms) t.coefficient = (t.coefficient + 63) / 64 * 64;
   return from_terms(dims, terms);
 }
 

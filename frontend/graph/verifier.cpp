@@ -1,6 +1,7 @@
 #include "frontend/graph/verifier.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <unordered_set>
 
@@ -17,6 +18,12 @@ bool is_identifier(std::string_view s) {
   return std::all_of(s.begin(), s.end(), [](char c) {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   });
+}
+
+// Floats may be anything; integers and bools a small whole number.
+bool may_default(const Type& type, double value) {
+  if (type.kind != TypeKind::tensor) return false;
+  return is_float(type.dtype) || (std::abs(value) <= 0x1p31 && value == std::floor(value));
 }
 
 class Verifier {
@@ -153,8 +160,11 @@ class Verifier {
       for (ValueId v : f.body.results)
         if (v.index >= f.values.size()) fault(where, "a result is no value");
       std::set<std::string> inputs;
-      for (const Parameter& p : f.inputs)
+      for (const Parameter& p : f.inputs) {
         if (!inputs.insert(p.name).second) fault(where, "the input " + p.name + " is there twice");
+        if (p.default_value && p.value.index < f.values.size() && !may_default(f.values[p.value.index].type, *p.default_value))
+          fault(where, "the input " + p.name + " cannot have " + std::to_string(*p.default_value) + " by default");
+      }
     }
   }
 

@@ -1,8 +1,9 @@
-// The front end from parsed files to a graph: which model, which configuration, then instances, classes, functions, rules.
+// The front end from parsed files to a graph: which model, which configuration, then instances, functions, rules.
 #include "frontend/sema/analyze.h"
 
-#include <algorithm>
+#include <cctype>
 #include <set>
+#include <unordered_map>
 
 #include "frontend/graph/members.h"
 #include "frontend/sema/checkpoint_rules.h"
@@ -35,7 +36,8 @@ class OncePerPlace {
   void flush() {
     for (const diag::Diagnostic& d : sink_.diagnostics()) {
       if (d.primary.valid() && !seen_.emplace(d.code, d.primary).second) continue;
-      auto message = d.primary.valid() ? into_.report(*d.code, d.primary, d.message) : into_.report(*d.code, d.place, d.message);
+      auto message =
+          d.primary.valid() ? into_.report(*d.code, d.primary, d.message) : into_.report(*d.code, d.place, d.message);
       if (!d.primary_label.empty()) message.mark(d.primary_label);
       for (const diag::Label& label : d.labels) message.label(label.span, label.text);
       for (const std::string& note : d.notes) message.note(note);
@@ -54,8 +56,13 @@ class Analysis {
  public:
   Analysis(source::SourceManager& sources, const Imports& imports, const ConfigInput* config, const Options& options,
            diag::Sink& sink)
-      : sources_(sources), imports_(imports), config_(config), options_(options), once_(sink),
-        evaluator_(sources, program_.graph.dims, once_.sink()), defs_(sources, once_.sink()) {}
+      : sources_(sources),
+        imports_(imports),
+        config_(config),
+        options_(options),
+        once_(sink),
+        evaluator_(sources, program_.graph.dims, once_.sink()),
+        defs_(sources, once_.sink()) {}
 
   std::optional<Program> run() {
     check_definitions(evaluator_, defs_, imports_);
@@ -82,7 +89,9 @@ class Analysis {
       const Symbol* symbol = main().own(module->name.text);
       if (symbol == nullptr || symbol->decl != item.get()) continue;
       if (found != nullptr && !options_.root) {
-        sink().error(code::no_model, symbol->span, main().name + " declares two models, `" + found->name + "` and `" + symbol->name + "`")
+        sink()
+            .error(code::no_model, symbol->span,
+                   main().name + " declares two models, `" + found->name + "` and `" + symbol->name + "`")
             .label(found->span, "the first")
             .help("keep one to a file, or name one with --root");
         return nullptr;
@@ -90,7 +99,8 @@ class Analysis {
       if (found == nullptr) found = symbol;
     }
     if (found == nullptr && !options_.root && config_ != nullptr) {
-      sink().error(code::no_model, main().name, "there is no `model` in " + main().name)
+      sink()
+          .error(code::no_model, main().name, "there is no `model` in " + main().name)
           .help("a module of it can be taken alone: --root \"Name(arguments)\"");
     }
     return found;
@@ -104,11 +114,19 @@ class Analysis {
     for (const ast::Param& param : decl.params) {
       const auto* type = ast::try_as<ast::NamedType>(param.type);
       bool failed = false;
-      const Symbol* symbol = type == nullptr ? nullptr : resolve(*model.file, type->path.parts.front().text, type->span, sink(), failed);
+      const Symbol* symbol =
+          type == nullptr ? nullptr : resolve(*model.file, type->path.parts.front().text, type->span, sink(), failed);
+      const bool misspelt = symbol == nullptr && type != nullptr && !is_type_word(type->path.parts.front().text);
+      if (misspelt || failed) {
+        ok = false;  // said of the definition
+        continue;
+      }
       if (symbol == nullptr || symbol->kind != SymbolKind::config) {
-        if (failed || param.default_value) continue;
-        sink().error(code::wrong_type, param.span, "the parameter `" + param.name.text + "` of the model `" + model.name +
-                                                       "` is no configuration: nothing could give it a value")
+        if (param.default_value) continue;
+        sink()
+            .error(code::wrong_type, param.span,
+                   "the parameter `" + param.name.text + "` of the model `" + model.name +
+                       "` is no configuration: nothing could give it a value")
             .help("a model takes configs; give other parameters a default");
         ok = false;
         continue;
@@ -135,7 +153,8 @@ class Analysis {
     auto arguments = bind_configs(*model);
     if (!arguments) return std::nullopt;
     Environment scope(model->file);
-    auto bound = evaluator_.bind(ast::as<ast::ModuleDecl>(*model->decl).params, *arguments, "the model `" + model->name + "`", model->span, scope);
+    auto bound = evaluator_.bind(ast::as<ast::ModuleDecl>(*model->decl).params, *arguments,
+                                 "the model `" + model->name + "`", model->span, scope);
     if (!bound) return std::nullopt;
     return Recipe{model, true, std::move(*bound), model->span};
   }
@@ -155,7 +174,8 @@ class Analysis {
     root_exprs_.push_back(std::unique_ptr<ast::Expr>(const_cast<ast::ExprPtr&>(expr).release()));
     if (value.is_error()) return std::nullopt;
     if (!value.is(ValueKind::recipe) || !value.as_recipe().called) {
-      sink().error(code::no_model, root_exprs_.back()->span, "--root takes a module with its arguments, not " + kind_name(value));
+      sink().error(code::no_model, root_exprs_.back()->span,
+                   "--root takes a module with its arguments, not " + kind_name(value));
       return std::nullopt;
     }
     return value.as_recipe();
@@ -174,7 +194,8 @@ class Analysis {
     program_.graph.name = recipe.symbol->name;
     program_.graph.file = main().name;
     if (!def->has_method()) {
-      sink().error(code::no_forward, recipe.symbol->span, "the " + std::string(word(*recipe.symbol)) + " `" + recipe.symbol->name + "` has no forward");
+      sink().error(code::no_forward, recipe.symbol->span,
+                   "the " + std::string(word(*recipe.symbol)) + " `" + recipe.symbol->name + "` has no forward");
     }
     instances.finish();
     check_paths(instances);
@@ -202,30 +223,38 @@ class Analysis {
     const Value value = evaluator_.eval(*member.item->value, instance.environment(member.level));
     if (value.is_error()) return false;
     if (!value.is(ValueKind::integer) || value.as_int() < 1) {
-      sink().error(code::wrong_type, member.item->value->span, "`context` is the longest sequence, a whole number of at least 1, not " +
-                                                                   (value.is_number() ? show_formula(value) : kind_name(value)));
+      sink().error(code::wrong_type, member.item->value->span,
+                   "`context` is the longest sequence, a whole number of at least 1, not " +
+                       (value.is_number() ? show_formula(value) : kind_name(value)));
       return false;
     }
     program_.graph.context = value.as_int();
     return true;
   }
 
+  // The word at a place.
+  source::Span word_at(const graph::Where& where) const {
+    const auto file = sources_.find(where.file);
+    if (!file || where.line <= 0) return {};
+    const std::string_view text = sources_.text(*file);
+    const std::uint32_t begin = sources_.line_begin(*file, static_cast<std::uint32_t>(where.line)) +
+                                static_cast<std::uint32_t>(where.column) - 1;
+    std::uint32_t end = begin;
+    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+    return {*file, begin, end};
+  }
+
   // Whole names of weights: each once.
   void check_paths(Instances& instances) {
     if (instances.info(program_.graph.root)->instances > Instances::max_instances) return;
-    std::unordered_map<std::string, const graph::WeightDecl*> names;
+    std::unordered_map<std::string, graph::Where> names;
     for (const graph::WeightInstance& weight : graph::weight_instances(program_.graph)) {
-      const auto [it, fresh] = names.emplace(weight.name, weight.decl);
+      const auto [it, fresh] = names.emplace(weight.name, weight.use);
       if (fresh) continue;
-      const auto span = [&](const graph::Where& where) {
-        const auto file = sources_.find(where.file);
-        if (!file) return source::Span{};
-        const std::uint32_t begin = sources_.line_begin(*file, static_cast<std::uint32_t>(where.line)) + static_cast<std::uint32_t>(where.column) - 1;
-        return source::Span{*file, begin, begin + static_cast<std::uint32_t>(weight.decl->name.size())};
-      };
-      sink().error(code::path_collision, span(weight.decl->where), "two weights have the path `" + weight.name + "`")
-          .label(span(it->second->where), "the other is declared here")
-          .help("give one of the modules around them another path with `at`");
+      sink()
+          .error(code::path_collision, word_at(weight.use), "two weights have the path `" + weight.name + "`")
+          .label(word_at(it->second), "the other is asked for here")
+          .help("give one of them, or a module around it, another path with `at`");
     }
   }
 
@@ -270,8 +299,8 @@ class Analysis {
 
 }  // namespace
 
-std::optional<Program> analyze(source::SourceManager& sources, std::shared_ptr<Imports> imports, const ConfigInput* config,
-                               const Options& options, diag::Sink& sink) {
+std::optional<Program> analyze(source::SourceManager& sources, std::shared_ptr<Imports> imports,
+                               const ConfigInput* config, const Options& options, diag::Sink& sink) {
   if (imports == nullptr) return std::nullopt;
   return Analysis(sources, *imports, config, options, sink).run();
 }

@@ -46,7 +46,7 @@ bool is_comparison(ast::BinaryOp op) {
   }
 }
 
-bool is_arithmetic(ast::BinaryOp op) {
+[[maybe_unused]] bool is_arithmetic(ast::BinaryOp op) {
   return op == ast::BinaryOp::pow || op == ast::BinaryOp::mul || op == ast::BinaryOp::div || op == ast::BinaryOp::mod ||
          op == ast::BinaryOp::add || op == ast::BinaryOp::sub;
 }

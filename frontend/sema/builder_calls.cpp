@@ -39,8 +39,9 @@ Value FunctionBuilder::call_member(const Value& member, std::string_view name, s
   for (const MemberDef& m : def.members) {
     if (m.kind == MemberKind::method || m.kind == MemberKind::child) names.push_back(m.name);
   }
-  fail(code::no_forward, span, "the module `" + def.name() + "` of `" + child.name + "` has no " +
-                                   (name.empty() ? "forward" : "entry `" + method + "`"))
+  fail(code::no_forward, span,
+       "the module `" + def.name() + "` of `" + child.name + "` has no " +
+           (name.empty() ? "forward" : "entry `" + method + "`"))
       .label(def.symbol->span, "declared here")
       .help(name.empty() ? "" : diag::did_you_mean(method, names));
   return Value::error();
@@ -50,7 +51,8 @@ Value FunctionBuilder::call_member(const Value& member, std::string_view name, s
 
 std::optional<FunctionBuilder::Bound> FunctionBuilder::bind_inputs(const ChildMember& child, const MemberDef& method,
                                                                    const SignaturePattern& signature,
-                                                                   std::span<const Argument> arguments, source::Span span) {
+                                                                   std::span<const Argument> arguments,
+                                                                   source::Span span) {
   const std::string callee = "`" + child.name + "`" + (method.name == "forward" ? "" : "'s `" + method.name + "`");
   std::vector<Expressions::ParamSpec> specs;
   for (const auto& input : signature.inputs) specs.push_back({input.name, !input.default_value.has_value()});
@@ -80,7 +82,9 @@ std::optional<FunctionBuilder::Bound> FunctionBuilder::bind_inputs(const ChildMe
                         "the argument `" + input.name + "` of " + callee + " does not fit: " + *problem);
     const std::vector<AxisText> wanted = axis_texts(input.type);
     const bool is_tensor = input.type.kind == graph::TypeKind::tensor;
-    if (is_tensor) message.mark("expected " + std::string(input.type.is_index ? "an index " : "") + shape_with_values(wanted, dims()));
+    if (is_tensor)
+      message.mark("expected " + std::string(input.type.is_index ? "an index " : "") +
+                   shape_with_values(wanted, dims()));
     message.note("found " + shown(*given->id)).label(input.type.span, "`" + input.name + "` is declared here");
     if (input.type.is_index && input.type.bound && !type(*given->id).index_bound) {
       message.help("positions are bounded by `context n` in the model; an input by its type, index(n)[…]");
@@ -96,8 +100,8 @@ std::optional<FunctionBuilder::Bound> FunctionBuilder::bind_inputs(const ChildMe
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
 
-Value FunctionBuilder::call_child(const ChildMember& child, const std::string& name, std::span<const Argument> arguments,
-                                  source::Span span) {
+Value FunctionBuilder::call_child(const ChildMember& child, const std::string& name,
+                                  std::span<const Argument> arguments, source::Span span) {
   ClassInfo& info = *child.info;
   const MemberDef& method = *info.instance->def.find(name);
   const SignaturePattern* signature = in_.signature(info, method);
@@ -161,18 +165,21 @@ Value FunctionBuilder::expand_leaf(const ChildMember& child, const MemberDef& me
       id = literal(*input.default_value, span);
       if (wanted.dtype != DType::f32 || wanted.index_bound) {
         const graph::Type scalar{graph::TypeKind::tensor, wanted.dtype, {}, wanted.index_bound};
-        id = emit_one(OpKind::cast, {{*id, span}}, {{"dtype", std::string(graph::is_value_dtype(wanted.dtype) ? modelc::name(wanted.dtype) : "f32")}},
-                      span, {{}, nullptr, &scalar, nullptr});
+        id =
+            emit_one(OpKind::cast, {{*id, span}},
+                     {{"dtype", std::string(graph::is_value_dtype(wanted.dtype) ? modelc::name(wanted.dtype) : "f32")}},
+                     span, {{}, nullptr, &scalar, nullptr});
         if (!id) return Value::error();
       }
       id = emit_one(OpKind::expand, {{*id, span}}, {}, span, {{}, nullptr, &wanted, nullptr});
       if (!id) return Value::error();
     }
     const GraphValue value{*id, type(*id)};
-    env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value), input.span);
+    env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value),
+               input.span);
   }
   const std::size_t first_value = fn_.values.size();
-  frames_.push_back({&info, child.path, bound.ellipsis, span});
+  frames_.push_back({&info, child.path, bound.ellipsis, span, child.name});
   const Value returned = ev_.run(ast::as<ast::MethodMember>(*method.item).body, env);
   std::optional<std::vector<ValueId>> results;
   if (!returned.is_error()) {
@@ -212,8 +219,9 @@ Value FunctionBuilder::call_state(const StateMember& state, std::string_view nam
     default: break;
   }
   if (name != function || name.empty()) {
-    auto message = name.empty() ? fail(code::not_callable, span, "the state `" + state.member + "` is not called itself")
-                                : fail(code::unknown_field, span, "a " + kind + " has no function `" + std::string(name) + "`");
+    auto message = name.empty()
+                       ? fail(code::not_callable, span, "the state `" + state.member + "` is not called itself")
+                       : fail(code::unknown_field, span, "a " + kind + " has no function `" + std::string(name) + "`");
     message.label(state.declared, "declared here");
     message.help(function.empty() ? "it is passed to the operation that reads and writes it"
                                   : "it is written by `" + state.member + "." + std::string(function) + "(…)`");
@@ -224,7 +232,8 @@ Value FunctionBuilder::call_state(const StateMember& state, std::string_view nam
   }
   std::vector<const Argument*> arranged;
   const std::vector<Expressions::ParamSpec> specs = {{"k", true}, {"v", true}, {"at", true}};
-  if (!Expressions(ev_).arrange(specs, arguments, "`" + state.member + ".append`", span, arranged)) return Value::error();
+  if (!Expressions(ev_).arrange(specs, arguments, "`" + state.member + ".append`", span, arranged))
+    return Value::error();
   std::vector<Operand> operands;
   for (const Argument* argument : arranged) {
     const auto given = operand(argument->value, argument->span, "");
@@ -245,8 +254,9 @@ namespace {
 bool same_block(const graph::Block& a, const graph::Block& b);
 
 bool same_op(const graph::Op& a, const graph::Op& b) {
-  return a.kind == b.kind && a.operands == b.operands && a.results == b.results && a.attrs == b.attrs && a.member == b.member &&
-         a.callee == b.callee && a.body.has_value() == b.body.has_value() && (!a.body || same_block(*a.body, *b.body));
+  return a.kind == b.kind && a.operands == b.operands && a.results == b.results && a.attrs == b.attrs &&
+         a.member == b.member && a.callee == b.callee && a.body.has_value() == b.body.has_value() &&
+         (!a.body || same_block(*a.body, *b.body));
 }
 
 bool same_block(const graph::Block& a, const graph::Block& b) {
@@ -294,7 +304,7 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
     if (element == nullptr) return std::nullopt;
     if (std::find(kinds.begin(), kinds.end(), element) == kinds.end()) kinds.push_back(element);
   }
-  if (kinds.empty()) return before;                  // nothing to run over
+  if (kinds.empty()) return before;  // nothing to run over
   for (const ValueId id : initial) note_uses(OpKind::repeat, {{id, {}}});
 
   const std::size_t base = fn_.values.size();
@@ -327,8 +337,11 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
       const source::Span place = assigned_at(statement.body, carried[i].name);
       const Value& result = (*after)[i];
       if (!result.is(ValueKind::tensor) || result.as_graph().type != type(initial[i])) {
-        auto message = fail(code::bad_fold, place, "the loop changes what `" + carried[i].name + "` is: it must keep its shape and element type");
-        message.mark(result.is(ValueKind::tensor) ? "this is " + shown(result.as_graph().id) : "this is " + kind_name(result));
+        auto message =
+            fail(code::bad_fold, place,
+                 "the loop changes what `" + carried[i].name + "` is: it must keep its shape and element type");
+        message.mark(result.is(ValueKind::tensor) ? "this is " + shown(result.as_graph().id)
+                                                  : "this is " + kind_name(result));
         message.label(carried[i].span, "before the loop it is " + shown(initial[i]));
         if (kinds.size() > 1) message.note("for an element of type `" + kind->instance->def.name() + "`");
         return std::nullopt;
@@ -340,14 +353,15 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
       made.assign(fn_.values.begin() + static_cast<std::ptrdiff_t>(base), fn_.values.end());
       continue;
     }
-    const bool same_values = std::equal(made.begin(), made.end(), fn_.values.begin() + static_cast<std::ptrdiff_t>(base), fn_.values.end(),
-                                        [](const graph::Value& a, const graph::Value& b) { return a.type == b.type && a.stage == b.stage; });
+    const bool same_values =
+        std::equal(made.begin(), made.end(), fn_.values.begin() + static_cast<std::ptrdiff_t>(base), fn_.values.end(),
+                   [](const graph::Value& a, const graph::Value& b) { return a.type == b.type && a.stage == b.stage; });
     if (same_values && same_block(*block, state.block)) continue;
     fail(code::not_carried_out, statement.source->span,
          "the elements of `" + list->name + "` do not compute alike in this loop, which is not carried out yet: `" +
              kinds.front()->instance->def.name() + "` and `" + kind->instance->def.name() + "`")
         .label(list->declared, "the list is declared here")
-        .help("modules with children or state of their own may be mixed; of these, each gets a function, which the loop chooses");
+        .help("modules with children or state of their own may be mixed: each has a function, and the loop chooses");
     return std::nullopt;
   }
   std::vector<Value> after;

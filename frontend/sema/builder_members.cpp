@@ -30,7 +30,8 @@ Value FunctionBuilder::member(std::size_t index, source::Span use) {
 }
 
 // A member of the class that `path` leads to; `own`: of the text that is being run, which alone reaches states.
-Value FunctionBuilder::member_of(ClassInfo& owner, std::size_t index, const MemberPath& path, source::Span use, bool own) {
+Value FunctionBuilder::member_of(ClassInfo& owner, std::size_t index, const MemberPath& path, source::Span use,
+                                 bool own) {
   Instance& instance = *owner.instance;
   const MemberDef& def = instance.def.members[index];
   const Slot& slot = instance.slots[index];
@@ -38,10 +39,10 @@ Value FunctionBuilder::member_of(ClassInfo& owner, std::size_t index, const Memb
   switch (def.kind) {
     case MemberKind::let: return instance.let(index);
     case MemberKind::function:
-      fail(code::unknown_field, use, "`" + def.name + "` is a fn" + of + ": only its own text can call it").label(def.span, "declared here");
+      fail(code::unknown_field, use, "`" + def.name + "` is a fn" + of + ": only its own text can call it")
+          .label(def.span, "declared here");
       return Value::error();
-    case MemberKind::method:
-      return not_carried_out(use, "that a module calls its own `" + def.name + "` is");
+    case MemberKind::method: return not_carried_out(use, "that a module calls its own `" + def.name + "` is");
     default: break;
   }
   if (slot.failed || slot.state != Slot::State::done) return Value::error();
@@ -49,11 +50,13 @@ Value FunctionBuilder::member_of(ClassInfo& owner, std::size_t index, const Memb
   graph::Class& made = in_.class_of(owner);
   switch (def.kind) {
     case MemberKind::param:
-      return tensor(weight(owner, static_cast<std::uint32_t>(index), path.then(def.name, made.weights[slot.index].path), use));
+      return tensor(
+          weight(owner, static_cast<std::uint32_t>(index), path.then(def.name, made.weights[slot.index].path), use));
     case MemberKind::constant:
       if (init_const_ && own && frames_.size() == 1 && slot.index >= *init_const_) {
-        fail(code::member_cycle, use, slot.index == *init_const_ ? "the const `" + def.name + "` uses itself"
-                                                                 : "the const `" + def.name + "` is declared after the one that uses it")
+        fail(code::member_cycle, use,
+             slot.index == *init_const_ ? "the const `" + def.name + "` uses itself"
+                                        : "the const `" + def.name + "` is declared after the one that uses it")
             .label(def.span, "declared here")
             .help("consts are computed in the order of the text: move it up");
         return Value::error();
@@ -61,11 +64,13 @@ Value FunctionBuilder::member_of(ClassInfo& owner, std::size_t index, const Memb
       return tensor(constant(owner, static_cast<std::uint32_t>(index), path.then(def.name, def.name), use));
     case MemberKind::state: {
       if (init_const_) {
-        fail(code::needs_tensors, use, "the state `" + def.name + "` is empty when the consts are computed").label(def.span, "declared here");
+        fail(code::needs_tensors, use, "the state `" + def.name + "` is empty when the consts are computed")
+            .label(def.span, "declared here");
         return Value::error();
       }
       if (!own) {
-        fail(code::unknown_field, use, "the state `" + def.name + "`" + of + " is reached by its own functions alone").label(def.span, "declared here");
+        fail(code::unknown_field, use, "the state `" + def.name + "`" + of + " is reached by its own functions alone")
+            .label(def.span, "declared here");
         return Value::error();
       }
       auto state = std::make_shared<StateMember>();
@@ -77,7 +82,8 @@ Value FunctionBuilder::member_of(ClassInfo& owner, std::size_t index, const Memb
     }
     case MemberKind::child: {
       if (init_const_) {
-        fail(code::needs_tensors, use, "the child `" + def.name + "` cannot be called where the consts are computed").label(def.span, "declared here");
+        fail(code::needs_tensors, use, "the child `" + def.name + "` cannot be called where the consts are computed")
+            .label(def.span, "declared here");
         return Value::error();
       }
       const MemberPath to = path.then(def.name, made.children[slot.index].path);
@@ -148,7 +154,8 @@ Value FunctionBuilder::field(const Value& object, const ast::Name& name) {
   }
   const Member& member = *object.as_member();
   if (const auto* list = dynamic_cast<const ListMember*>(&member)) {
-    fail(code::unknown_field, name.span, "`" + list->name + "` is a list of children: `" + name.text + "` belongs to one of them")
+    fail(code::unknown_field, name.span,
+         "`" + list->name + "` is a list of children: `" + name.text + "` belongs to one of them")
         .label(list->declared, "declared here")
         .help("take one (`" + list->name + "[0]." + name.text + "`), or run over them with `for`");
     return Value::error();
@@ -164,7 +171,8 @@ Value FunctionBuilder::field(const Value& object, const ast::Name& name) {
   if (!index) {
     std::vector<std::string> names;
     for (const MemberDef& m : def.members) names.push_back(m.name);
-    fail(code::unknown_field, name.span, "the module `" + def.name() + "` of `" + child->name + "` has no member `" + name.text + "`")
+    fail(code::unknown_field, name.span,
+         "the module `" + def.name() + "` of `" + child->name + "` has no member `" + name.text + "`")
         .label(def.symbol->span, "declared here")
         .help(diag::did_you_mean(name.text, names));
     return Value::error();

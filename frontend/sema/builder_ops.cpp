@@ -52,7 +52,8 @@ Value FunctionBuilder::call_op(std::string_view name, std::span<const Argument> 
   if (name == "stack") return joined(OpKind::stack, call);
   if (name == "count" || name == "dtype") return measure(call);
   const graph::OpInfo* row = graph::find_op(table_name(name));
-  if (row == nullptr || !graph::carried_out(*row)) return not_carried_out(span, "the operation `" + std::string(name) + "` is");
+  if (row == nullptr || !graph::carried_out(*row))
+    return not_carried_out(span, "the operation `" + std::string(name) + "` is");
   return simple_op(row->kind, call);
 }
 
@@ -62,11 +63,13 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument>, 
 
 // ---- through the table ----------------------------------------------------------------------------------------------
 
-std::optional<graph::AttrValue> FunctionBuilder::attribute(const graph::AttrSpec& spec, const Argument& argument, std::string_view op) {
+std::optional<graph::AttrValue> FunctionBuilder::attribute(const graph::AttrSpec& spec, const Argument& argument,
+                                                           std::string_view op) {
   const Value& v = argument.value;
   const auto wrong = [&](const std::string& wanted) -> std::optional<graph::AttrValue> {
-    fail(code::wrong_type, argument.span, "`" + std::string(spec.name) + "` of `" + std::string(op) + "` is " + wanted + ", not " +
-                                              (v.is_number() ? show_formula(v) : kind_name(v)));
+    fail(code::wrong_type, argument.span,
+         "`" + std::string(spec.name) + "` of `" + std::string(op) + "` is " + wanted + ", not " +
+             (v.is_number() ? show_formula(v) : kind_name(v)));
     return std::nullopt;
   };
   switch (spec.type) {
@@ -120,7 +123,8 @@ Value FunctionBuilder::simple_op(OpKind kind, OpCall& call) {
   const graph::Type* beside = nullptr;
   if (row.elementwise) {
     for (const Argument* argument : given) {
-      if (argument != nullptr && argument->value.is(ValueKind::tensor) && beside == nullptr) beside = &argument->value.as_graph().type;
+      if (argument != nullptr && argument->value.is(ValueKind::tensor) && beside == nullptr)
+        beside = &argument->value.as_graph().type;
     }
   }
   std::vector<Operand> operands;
@@ -146,7 +150,8 @@ Value FunctionBuilder::simple_op(OpKind kind, OpCall& call) {
     }
     const graph::AttrSpec& spec = row.attrs[i - row.operands.size()];
     if (argument.value.is_none() || argument.value.is(ValueKind::absent)) {
-      fail(code::none_used, argument.span, "`" + std::string(spec.name) + "` of `" + call.name + "` cannot be left out");
+      fail(code::none_used, argument.span,
+           "`" + std::string(spec.name) + "` of `" + call.name + "` cannot be left out");
       ok = false;
       continue;
     }
@@ -174,7 +179,8 @@ Value FunctionBuilder::attend(OpCall& call) {
   }
   std::vector<Expressions::ParamSpec> specs;
   if (state != nullptr) specs = {{"q", true}, {"cache", true}, {"at", true}, {"sinks", false}};
-  else specs = {{"q", true}, {"k", true}, {"v", true}, {"at", false}, {"sinks", false}, {"keep", false}, {"bias", false}};
+  else
+    specs = {{"q", true}, {"k", true}, {"v", true}, {"at", false}, {"sinks", false}, {"keep", false}, {"bias", false}};
   const std::size_t operands_end = specs.size();
   for (const graph::AttrSpec& a : row.attrs) specs.push_back({a.name, !a.optional});
   std::vector<const Argument*> given;
@@ -204,7 +210,8 @@ Value FunctionBuilder::attend(OpCall& call) {
   graph::StateDecl decl;
   if (state != nullptr) {
     decl = in_.class_of(*state->info).states[state->index];
-    if (decl.kind != graph::StateKind::kv_cache) return not_carried_out(call.span, "to attend to a state other than a KVCache is");
+    if (decl.kind != graph::StateKind::kv_cache)
+      return not_carried_out(call.span, "to attend to a state other than a KVCache is");
     options.member = state->member;
     options.state = &decl;
     StateUse& use = state->info->state_uses[state->index];
@@ -220,16 +227,25 @@ Value FunctionBuilder::attend(OpCall& call) {
 // ---- what stands for several operations -----------------------------------------------------------------------------
 
 // transformers' table of activations, as far as it goes without parameters.
-std::optional<ValueId> FunctionBuilder::activation(std::string_view name, ValueId x, source::Span name_span, source::Span span) {
+std::optional<ValueId> FunctionBuilder::activation(std::string_view name, ValueId x, source::Span name_span,
+                                                   source::Span span) {
   struct Row {
     std::string_view name;
     OpKind kind;
   };
   static constexpr Row table[] = {
-      {"silu", OpKind::silu},           {"swish", OpKind::silu},         {"gelu", OpKind::gelu},
-      {"gelu_python", OpKind::gelu},    {"gelu_new", OpKind::gelu_tanh}, {"gelu_pytorch_tanh", OpKind::gelu_tanh},
-      {"gelu_python_tanh", OpKind::gelu_tanh}, {"gelu_fast", OpKind::gelu_tanh}, {"gelu_accurate", OpKind::gelu_tanh},
-      {"quick_gelu", OpKind::quick_gelu}, {"relu", OpKind::relu},        {"sigmoid", OpKind::sigmoid},
+      {"silu", OpKind::silu},
+      {"swish", OpKind::silu},
+      {"gelu", OpKind::gelu},
+      {"gelu_python", OpKind::gelu},
+      {"gelu_new", OpKind::gelu_tanh},
+      {"gelu_pytorch_tanh", OpKind::gelu_tanh},
+      {"gelu_python_tanh", OpKind::gelu_tanh},
+      {"gelu_fast", OpKind::gelu_tanh},
+      {"gelu_accurate", OpKind::gelu_tanh},
+      {"quick_gelu", OpKind::quick_gelu},
+      {"relu", OpKind::relu},
+      {"sigmoid", OpKind::sigmoid},
       {"tanh", OpKind::tanh},
   };
   for (const Row& row : table) {
@@ -253,7 +269,8 @@ Value FunctionBuilder::activate(OpCall& call) {
   if (!call.arrange({{"x", true}, {"name", true}}, given)) return Value::error();
   const auto x = promote(given[0]->value, given[0]->span);
   if (!given[1]->value.is(ValueKind::string)) {
-    if (!given[1]->value.is_error()) fail(code::wrong_type, given[1]->span, "the name of an activation is a text, not " + kind_name(given[1]->value));
+    if (!given[1]->value.is_error())
+      fail(code::wrong_type, given[1]->span, "the name of an activation is a text, not " + kind_name(given[1]->value));
     return Value::error();
   }
   if (!x) return Value::error();
@@ -269,12 +286,16 @@ Value FunctionBuilder::softcap(OpCall& call) {
   if (left_out(given[1])) return tensor(*x);
   const Value& c = given[1]->value;
   if (!c.is_number() || !(c.as_real() > 0)) {
-    if (!c.is_error()) fail(code::wrong_type, given[1]->span, "the cap is a number above 0, known early, not " + (c.is_number() ? show_formula(c) : kind_name(c)));
+    if (!c.is_error())
+      fail(code::wrong_type, given[1]->span,
+           "the cap is a number above 0, known early, not " + (c.is_number() ? show_formula(c) : kind_name(c)));
     return Value::error();
   }
-  auto y = emit_one(OpKind::div, {{*x, given[0]->span}, {literal(c.as_real(), given[1]->span), given[1]->span}}, {}, call.span);
+  auto y = emit_one(OpKind::div, {{*x, given[0]->span}, {literal(c.as_real(), given[1]->span), given[1]->span}}, {},
+                    call.span);
   if (y) y = emit_one(OpKind::tanh, {{*y, call.span}}, {}, call.span);
-  if (y) y = emit_one(OpKind::mul, {{*y, call.span}, {literal(c.as_real(), given[1]->span), given[1]->span}}, {}, call.span);
+  if (y)
+    y = emit_one(OpKind::mul, {{*y, call.span}, {literal(c.as_real(), given[1]->span), given[1]->span}}, {}, call.span);
   return y ? tensor(*y) : Value::error();
 }
 
@@ -293,12 +314,14 @@ Value FunctionBuilder::clamp(OpCall& call) {
 
 // max(a, b, …) of several; max(x; axis, where) over an axis of one.
 Value FunctionBuilder::extreme(OpCall& call, bool largest) {
-  const auto positional = std::count_if(call.arguments.begin(), call.arguments.end(), [](const Argument& a) { return a.name.empty(); });
+  const auto positional =
+      std::count_if(call.arguments.begin(), call.arguments.end(), [](const Argument& a) { return a.name.empty(); });
   if (positional < 2) return simple_op(largest ? OpKind::max_reduce : OpKind::min_reduce, call);
   const graph::Type* beside = nullptr;
   for (const Argument& argument : call.arguments) {
     if (!argument.name.empty()) {
-      fail(code::wrong_arguments, argument.name_span, "`" + call.name + "` of several takes no `" + std::string(argument.name) + "`");
+      fail(code::wrong_arguments, argument.name_span,
+           "`" + call.name + "` of several takes no `" + std::string(argument.name) + "`");
       return Value::error();
     }
     if (beside == nullptr && argument.value.is(ValueKind::tensor)) beside = &argument.value.as_graph().type;
@@ -333,7 +356,8 @@ Value FunctionBuilder::reshaped(OpCall& call) {
     }
     const std::int64_t at = argument.value.as_int();
     if (at < -rank || at >= rank) {
-      fail(code::shape_mismatch, argument.span, "axis " + std::to_string(at) + " does not exist: x has " + counted(axes.size(), "axis", "axes"))
+      fail(code::shape_mismatch, argument.span,
+           "axis " + std::to_string(at) + " does not exist: x has " + counted(axes.size(), "axis", "axes"))
           .note("x is " + shown(*x));
       return std::nullopt;
     }
@@ -376,7 +400,9 @@ Value FunctionBuilder::reshaped(OpCall& call) {
       complete = complete && size && a.formula;
       if (!complete) continue;
       const auto product = dims().value(one.dim);
-      formula = formula ? binary_formula("*", precedence::product, formula, a.formula, product ? std::to_string(*product) : "?") : a.formula;
+      formula = formula ? binary_formula("*", precedence::product, formula, a.formula,
+                                         product ? std::to_string(*product) : "?")
+                        : a.formula;
     }
     one.formula = complete ? formula : nullptr;
     wanted.push_back(one);
@@ -437,7 +463,8 @@ Value FunctionBuilder::tensor_of(OpCall& call) {
   };
   collect(collect, given[0]->value, 0);
   if (!even || values.empty()) {
-    fail(code::wrong_type, given[0]->span, "`tensor` takes a list of numbers, or of lists of equal length, and not " + kind_name(given[0]->value));
+    fail(code::wrong_type, given[0]->span,
+         "`tensor` takes a list of numbers, or of lists of equal length, and not " + kind_name(given[0]->value));
     return Value::error();
   }
   if (shape.empty()) return tensor(literal(values[0], call.span));
@@ -452,8 +479,9 @@ Value FunctionBuilder::joined(OpKind kind, OpCall& call) {
   std::vector<const Argument*> given;
   if (!call.arrange({{"xs", true}, {"axis", false}}, given)) return Value::error();
   if (!given[0]->value.is(ValueKind::list) || given[0]->value.items().empty()) {
-    fail(code::wrong_type, given[0]->span, "`" + call.name + "` takes a list of tensors, and not " +
-                                               (given[0]->value.is(ValueKind::list) ? "an empty list" : kind_name(given[0]->value)))
+    fail(code::wrong_type, given[0]->span,
+         "`" + call.name + "` takes a list of tensors, and not " +
+             (given[0]->value.is(ValueKind::list) ? "an empty list" : kind_name(given[0]->value)))
         .help("write `" + call.name + "([a, b])`");
     return Value::error();
   }

@@ -93,16 +93,18 @@ CheckpointRulesReader::Match CheckpointRulesReader::target(Block& block, const a
   return Match::none;
 }
 
-void CheckpointRulesReader::check_target(Block& block, const ast::Tensor& tensor) {
-  if (target(block, tensor) != Match::none) return;
+bool CheckpointRulesReader::check_target(Block& block, const ast::Tensor& tensor) {
+  if (target(block, tensor) != Match::none) return true;
   const NamesBelow& below = names(block.info);
   std::vector<std::string> candidates;
   for (const auto& weight : below.weights) candidates.push_back(weight.name);
   for (const std::string& module : below.modules) candidates.push_back(module);
-  in_.sink().error(code::rule_target_unknown, tensor.span,
-                   "`" + block.info.instance->def.name() + "` has no weight or module `" + pattern_text(tensor) + "`")
+  in_.sink()
+      .error(code::rule_target_unknown, tensor.span,
+             "`" + block.info.instance->def.name() + "` has no weight or module `" + pattern_text(tensor) + "`")
       .label(block.info.instance->def.symbol->span, "names are relative to this module")
       .help(diag::did_you_mean(pattern_text(tensor), candidates));
+  return false;
 }
 
 // ---- the walk -------------------------------------------------------------------------------------------------------
@@ -143,7 +145,8 @@ void CheckpointRulesReader::walk(ClassInfo& info, const std::string& path) {
 void CheckpointRulesReader::read_block(Block& block) {
   if (block.def.format != "safetensors" && block.def.format != "gguf") {
     const auto& format = block.def.blocks.front().item->format;
-    in_.sink().error(code::bad_rule, format.span, "there is no checkpoint format `" + format.text + "`")
+    in_.sink()
+        .error(code::bad_rule, format.span, "there is no checkpoint format `" + format.text + "`")
         .help(diag::did_you_mean(format.text, {"safetensors", "gguf"}));
     return;
   }
@@ -216,9 +219,14 @@ void CheckpointRulesReader::read_rules(Block& block, const std::vector<ast::Rule
         break;
       }
       case ast::RuleKind::one_of: refuse(rule->span, "`one_of` is"); break;
-      case ast::RuleKind::for_: refuse(rule->span, "rules for all modules of a type (`for " + ast::as<ast::ForRule>(*rule).module.text + "`) are"); break;
+      case ast::RuleKind::for_:
+        refuse(rule->span,
+               "rules for all modules of a type (`for " + ast::as<ast::ForRule>(*rule).module.text + "`) are");
+        break;
       case ast::RuleKind::config:
-        in_.sink().error(code::bad_rule, rule->span, "`config { … }` builds a configuration of a GGUF file's metadata: a safetensors checkpoint has config.json");
+        in_.sink().error(
+            code::bad_rule, rule->span,
+            "`config { … }` builds a configuration of a GGUF file's metadata: beside safetensors there is a config.json");
         break;
     }
   }
@@ -236,7 +244,7 @@ void CheckpointRulesReader::read_alias(Block& block, const ast::AliasRule& rule)
   const Match taken = target(block, rule.target);
   if (weight == Match::none) check_target(block, rule.alias);
   if (taken == Match::none) check_target(block, rule.target);
-  if (weight != Match::present || taken != Match::present) return;      // an absent one makes the rule void
+  if (weight != Match::present || taken != Match::present) return;  // an absent one makes the rule void
 
   const auto by_name = [&](const std::string& name) -> const graph::WeightDecl* {
     for (const auto& w : below.weights) {
@@ -268,7 +276,8 @@ void CheckpointRulesReader::read_alias(Block& block, const ast::AliasRule& rule)
         if (sizes != d.shape_text && sizes != d.shape_numbers) out += " = " + sizes;
         return out;
       };
-      auto message = in_.sink().error(code::alias_shape, rule.span, "`" + w.name + "` cannot be `" + *filled + "`: their shapes differ");
+      auto message = in_.sink().error(code::alias_shape, rule.span,
+                                      "`" + w.name + "` cannot be `" + *filled + "`: their shapes differ");
       message.note("`" + w.name + "` is " + text(*w.decl)).note("`" + *filled + "` is " + text(*decl));
       for (const auto* d : {w.decl, decl}) {
         for (const std::string& origin : d->origins) message.note(origin);
@@ -279,7 +288,8 @@ void CheckpointRulesReader::read_alias(Block& block, const ast::AliasRule& rule)
     if (!*holds) {
       alias.off_when = in_.source_text(rule.when->span);
       const Value value = in_.evaluator().eval(*rule.when, block.info.instance->environment(block.level));
-      for (const std::string& line : formula_origins(value.formula())) alias.off_because += (alias.off_because.empty() ? "" : ", ") + line;
+      for (const std::string& line : formula_origins(value.formula()))
+        alias.off_because += (alias.off_because.empty() ? "" : ", ") + line;
     }
     rules_.aliases.push_back(std::move(alias));
   }
@@ -293,11 +303,13 @@ void CheckpointRulesReader::read_map(Block& block, const ast::MapRule& rule) {
   for (const ast::Tensor& t : rule.model.items) tensors.push_back(&t);
   const auto holds = when(block, rule.when, tensors, indices);
   if (indices) return refuse(rule.when->span, "conditions on an index are");
-  for (const ast::Tensor& t : rule.model.items) check_target(block, t);
+  bool known = true;
+  for (const ast::Tensor& t : rule.model.items) known = check_target(block, t) && known;
   check_via(rule.via);
-  if (!holds || !*holds) return;
+  if (!known || !holds || !*holds) return;
   if (!rule.via.empty()) return refuse(rule.span, "transforms of a checkpoint's tensors (`via`) are");
-  if (rule.file.bracketed || rule.model.bracketed) return refuse(rule.span, "a rule that joins or splits tensors (`[a, b]`) is");
+  if (rule.file.bracketed || rule.model.bracketed)
+    return refuse(rule.span, "a rule that joins or splits tensors (`[a, b]`) is");
   const ast::Tensor& file = rule.file.items.front();
   const ast::Tensor& model = rule.model.items.front();
   const std::string key = "map " + pattern_text(model);
@@ -307,19 +319,23 @@ void CheckpointRulesReader::read_map(Block& block, const ast::MapRule& rule) {
     const ast::Tensor& other = side == &file ? model : file;
     for (const ast::Seg& seg : side->segs) {
       if (seg.kind == ast::SegKind::star || seg.kind == ast::SegKind::double_star) {
-        in_.sink().error(code::bad_rule, seg.span, "`" + pattern_text(*side) + "` cannot tell which name goes with which")
+        in_.sink()
+            .error(code::bad_rule, seg.span, "`" + pattern_text(*side) + "` cannot tell which name goes with which")
             .help("give the part a name: `{i}` for an index, `{rest*}` for any number of components");
         return;
       }
       if (seg.kind != ast::SegKind::index && seg.kind != ast::SegKind::rest) continue;
-      const bool both = std::any_of(other.segs.begin(), other.segs.end(), [&](const ast::Seg& s) { return s.kind == seg.kind && s.text == seg.text; });
+      const bool both = std::any_of(other.segs.begin(), other.segs.end(),
+                                    [&](const ast::Seg& s) { return s.kind == seg.kind && s.text == seg.text; });
       if (both) continue;
       if (side == &file) return refuse(rule.span, "an index that is in the file alone (it needs `via stack`) is");
-      in_.sink().error(code::bad_rule, seg.span, "`{" + seg.text + "}` stands on the model's side alone: all those weights would be one tensor");
+      in_.sink().error(code::bad_rule, seg.span,
+                       "`{" + seg.text + "}` stands on the model's side alone: all those weights would be one tensor");
       return;
     }
   }
-  rules_.renames.push_back({join_path(block.file_path, pattern_text(file)), join_path(block.path, pattern_text(model)), in_.where(rule.span)});
+  rules_.renames.push_back({join_path(block.file_path, pattern_text(file)), join_path(block.path, pattern_text(model)),
+                            in_.where(rule.span)});
 }
 
 void CheckpointRulesReader::read_ignore(Block& block, const ast::IgnoreRule& rule) {
@@ -344,10 +360,11 @@ void CheckpointRulesReader::read_encode(Block& block, const ast::EncodeRule& rul
   const Value encoding = in_.evaluator().eval(*rule.encoding, block.info.instance->environment(block.level));
   if (!*holds || encoding.is_error()) return;
   if (!encoding.is(ValueKind::encoding)) {
-    in_.sink().error(code::bad_rule, rule.encoding->span, "`encode … as` takes an encoding, as fp8_block(128, 128) or plain, not " + kind_name(encoding));
+    in_.sink().error(code::bad_rule, rule.encoding->span,
+                     "`encode … as` takes an encoding, as fp8_block(128, 128) or plain, not " + kind_name(encoding));
     return;
   }
-  if (encoding.as_recipe().symbol == nullptr) return;              // plain
+  if (encoding.as_recipe().symbol == nullptr) return;  // plain
   refuse(rule.span, "the encoding " + show(encoding) + " is");
 }
 
@@ -360,27 +377,38 @@ struct Transform {
   std::size_t least, most;
 };
 constexpr Transform transforms[] = {
-    {"transpose", 2, 2}, {"reshape", 1, 1}, {"stack", 1, 1}, {"split", 1, 1}, {"concat", 2, 2}, {"unzip", 1, 1},
-    {"deinterleave_rope_rows", 1, 2}, {"offset", 1, 1}, {"cast", 1, 1},
+    {"transpose", 2, 2},
+    {"reshape", 1, 1},
+    {"stack", 1, 1},
+    {"split", 1, 1},
+    {"concat", 2, 2},
+    {"unzip", 1, 1},
+    {"deinterleave_rope_rows", 1, 2},
+    {"offset", 1, 1},
+    {"cast", 1, 1},
 };
 
 }  // namespace
 
 void CheckpointRulesReader::check_via(const std::vector<ast::Call>& via) {
   for (const ast::Call& call : via) {
-    const auto it = std::find_if(std::begin(transforms), std::end(transforms), [&](const Transform& t) { return t.name == call.name.text; });
+    const auto it = std::find_if(std::begin(transforms), std::end(transforms),
+                                 [&](const Transform& t) { return t.name == call.name.text; });
     if (it == std::end(transforms)) {
       std::vector<std::string> names;
       for (const Transform& t : transforms) names.emplace_back(t.name);
       const std::string near = diag::did_you_mean(call.name.text, names);
-      in_.sink().error(code::bad_rule, call.name.span, "there is no transform `" + call.name.text + "`")
+      in_.sink()
+          .error(code::bad_rule, call.name.span, "there is no transform `" + call.name.text + "`")
           .help(near.empty() ? "there are " + listed(names, names.size()) : near);
       continue;
     }
     const std::size_t given = call.args ? call.args->items.size() : 0;
     if (given >= it->least && given <= it->most) continue;
-    in_.sink().error(code::bad_rule, call.span, "`" + call.name.text + "` takes " + counted(it->least, "argument") +
-                                                    (it->most > it->least ? " or " + std::to_string(it->most) : "") + ", not " + std::to_string(given));
+    in_.sink().error(code::bad_rule, call.span,
+                     "`" + call.name.text + "` takes " + counted(it->least, "argument") +
+                         (it->most > it->least ? " or " + std::to_string(it->most) : "") + ", not " +
+                         std::to_string(given));
   }
 }
 
@@ -409,7 +437,8 @@ void CheckpointRulesReader::check_rules(Block& block, const std::vector<ast::Rul
         check_via(map.via);
         for (const ast::Call& call : map.via) {
           if (!call.args) continue;
-          for (const ast::Arg& arg : call.args->items) in_.evaluator().touch(*arg.value, block.info.instance->environment(block.level));
+          for (const ast::Arg& arg : call.args->items)
+            in_.evaluator().touch(*arg.value, block.info.instance->environment(block.level));
         }
         condition(map.when, tensors);
         break;
@@ -435,7 +464,8 @@ void CheckpointRulesReader::check_rules(Block& block, const std::vector<ast::Rul
         break;
       }
       case ast::RuleKind::one_of:
-        for (const auto& alternative : ast::as<ast::OneOfRule>(*rule).alternatives) check_rules(block, alternative.rules);
+        for (const auto& alternative : ast::as<ast::OneOfRule>(*rule).alternatives)
+          check_rules(block, alternative.rules);
         break;
       case ast::RuleKind::for_: {
         // Rules relative to each instance of a type: their names are that module's own.
@@ -446,7 +476,8 @@ void CheckpointRulesReader::check_rules(Block& block, const std::vector<ast::Rul
         if (symbol == nullptr && !failed) {
           in_.evaluator().report_unknown_name(per_type.module, Environment(&file));
         } else if (symbol != nullptr && symbol->kind != SymbolKind::module) {
-          in_.sink().error(code::bad_rule, per_type.module.span, "`" + per_type.module.text + "` is a " + std::string(word(*symbol)) + ", not a module");
+          in_.sink().error(code::bad_rule, per_type.module.span,
+                           "`" + per_type.module.text + "` is a " + std::string(word(*symbol)) + ", not a module");
         }
         for (const ast::RulePtr& inner : per_type.rules) {
           if (const auto* via = ast::try_as<ast::ViaRule>(*inner)) check_via(via->via);
@@ -476,7 +507,9 @@ void CheckpointRulesReader::check_config(const ast::ConfigRule& rule) {
     if (!entry.ignored.empty()) continue;
     const ast::Name& key = entry.key.parts.front();
     if (std::find(keys.begin(), keys.end(), key.text) != keys.end()) continue;
-    in_.sink().error(code::rule_target_unknown, key.span, "no field of the model's configuration reads the key `" + key.text + "`")
+    in_.sink()
+        .error(code::rule_target_unknown, key.span,
+               "no field of the model's configuration reads the key `" + key.text + "`")
         .help(diag::did_you_mean(key.text, keys));
   }
 }

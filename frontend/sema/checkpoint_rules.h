@@ -1,8 +1,8 @@
 // Checkpoint blocks of all modules of a program, joined into rules with whole names (language.md section 5).
 //
-// Names are relative to the module in which a block stands; rules of outer modules stand first and win. What a rule names
-// is checked against the weights and modules that there are. Rules that are not carried out are refused by name, but in
-// gguf blocks, which only a .gguf file makes active: there the names and conditions are checked and no more.
+// Names are relative to the module in which a block stands; rules of outer modules stand first and win. What a rule
+// names is checked against the weights and modules that there are. Rules that are not carried out are refused by name,
+// but in gguf blocks, which only a .gguf file makes active: there the names and conditions are checked and no more.
 #pragma once
 
 #include <set>
@@ -55,10 +55,11 @@ class CheckpointRulesReader {
   void check_config(const ast::ConfigRule& rule);
 
   // True, false, or nothing: wrong, or (`indices`) about an index, which is known only for a file's names.
-  std::optional<bool> when(Block& block, const ast::ExprPtr& condition, const std::vector<const ast::Tensor*>& names, bool& indices);
+  std::optional<bool> when(Block& block, const ast::ExprPtr& condition, const std::vector<const ast::Tensor*>& names,
+                           bool& indices);
   Match find(const NamesBelow& names, const ast::Tensor& pattern);
   Match target(Block& block, const ast::Tensor& pattern);
-  void check_target(Block& block, const ast::Tensor& pattern);
+  bool check_target(Block& block, const ast::Tensor& pattern);
   void refuse(source::Span span, const std::string& what);
   const NamesBelow& names(ClassInfo& info);
   std::string file_name(const std::string& path) const;

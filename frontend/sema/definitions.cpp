@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph/ops.h"
 #include "frontend/sema/config.h"
+#include "frontend/sema/definition_calls.h"
 #include "frontend/sema/expressions.h"
 #include "frontend/sema/walk.h"
 
@@ -116,11 +116,18 @@ void selected_names(const ast::Block& block, Names& into) {
 
 class DefinitionChecker {
  public:
-  DefinitionChecker(Evaluator& evaluator, ModuleDefs& defs, const Names& selected, const FileSymbols& file)
-      : ev_(evaluator), ex_(evaluator), defs_(defs), selected_(selected), file_(file) {}
+  // `def`: the module that is looked at; null for other declarations.
+  DefinitionChecker(Evaluator& evaluator, ModuleDefs& defs, const Names& selected, const FileSymbols& file,
+                    const ModuleDef* def = nullptr)
+      : ev_(evaluator),
+        ex_(evaluator),
+        defs_(defs),
+        selected_(selected),
+        calls_(evaluator, defs, file, def),
+        def_(def) {}
 
-  void check(const ModuleDef& def) {
-    def_ = &def;
+  void check_module() {
+    const ModuleDef& def = *def_;
     const ast::ModuleDecl& decl = *def.levels[0].decl;
     const FileSymbols& file = *def.symbol->file;
     Environment parameters(&file);
@@ -131,11 +138,12 @@ class DefinitionChecker {
     }
     if (decl.base_args) {
       sema::each_expr(*decl.base_args, [&](const ast::Expr& e) { expr(e, parameters); });
-      call(*def.levels[1].symbol, *decl.base_args, decl.base_args->span);
+      calls_.check(*def.levels[1].symbol, *decl.base_args, decl.base_args->span);
     }
     env_ = Environment(&file);
     for (std::size_t level = def.levels.size(); level-- > 0;) {
-      for (const ast::Param& param : def.levels[level].decl->params) env_.define(param.name.text, Value::error(), param.name.span);
+      for (const ast::Param& param : def.levels[level].decl->params)
+        env_.define(param.name.text, Value::error(), param.name.span);
     }
     for (const MemberDef& member : def.members) env_.define(member.name, Value::error(), member.span);
     for (const ast::ItemPtr& item : decl.members) member(*item, decl.is_model);
@@ -169,7 +177,8 @@ class DefinitionChecker {
   void check(const ast::OpDecl& decl, Environment env) {
     for (const ast::Param& param : decl.params) {
       if (const auto* tensor = ast::try_as<ast::TensorType>(param.type)) bind_names(tensor->shape, env);
-      if (const auto* named = ast::try_as<ast::NamedType>(param.type); named != nullptr && named->shape) bind_names(*named->shape, env);
+      if (const auto* named = ast::try_as<ast::NamedType>(param.type); named != nullptr && named->shape)
+        bind_names(*named->shape, env);
     }
     for (const ast::Param& param : decl.params) ev_.check_names(*param.type, env);
     for (const ast::ResultItem& item : decl.result) ev_.check_names(*item.type, env);
@@ -177,7 +186,8 @@ class DefinitionChecker {
     if (decl.reference) ev_.check_names(*decl.reference, env);
     if (decl.reference_block) ev_.check_names(*decl.reference_block, env);
     // `when dtype(x) == f16`: here alone an element type is a value.
-    for (int t = 0; t <= static_cast<int>(DType::boolean); ++t) env.define(std::string(name(static_cast<DType>(t))), Value::error(), {});
+    for (int t = 0; t <= static_cast<int>(DType::boolean); ++t)
+      env.define(std::string(name(static_cast<DType>(t))), Value::error(), {});
     for (const ast::Kernel& kernel : decl.kernels) {
       for (const auto* e : {&kernel.local_size, &kernel.dispatch, &kernel.when}) {
         if (*e) ev_.check_names(**e, env);
@@ -216,7 +226,9 @@ class DefinitionChecker {
       case ast::ItemKind::quantize:
       case ast::ItemKind::place:
         if (!is_model) {
-          ev_.sink().error(code::misplaced_member, item.span, "`" + def_->name() + "` is a module: this speaks of a whole model")
+          ev_.sink()
+              .error(code::misplaced_member, item.span,
+                     "`" + def_->name() + "` is a module: this speaks of a whole model")
               .label(def_->symbol->span, "declared here")
               .help("move it to the `model`");
         }
@@ -231,14 +243,13 @@ class DefinitionChecker {
       ex_.check_new_name(param, env);
       env.define(param.text, Value::error(), param.span);
     }
-    locals_.clear();
-    for (const ast::Name& param : fn.params) locals_.insert(param.text);
+    for (const ast::Name& param : fn.params) calls_.local(param.text);
     if (fn.value) expr(*fn.value, env);
     if (fn.block) {
       ev_.check_names(*fn.block, env);
-      calls(*fn.block);
+      calls_.check(*fn.block);
     }
-    locals_.clear();
+    calls_.forget_locals();
   }
 
   void signature(const ast::Signature& signature, const Environment& env) {
@@ -252,15 +263,14 @@ class DefinitionChecker {
 
   void block(const ast::Block& block, const Environment& env, const std::vector<ast::Param>& params) {
     ev_.check_names(block, env);
-    locals_.clear();
-    for (const ast::Param& param : params) locals_.insert(param.name.text);
-    calls(block);
-    locals_.clear();
+    for (const ast::Param& param : params) calls_.local(param.name.text);
+    calls_.check(block);
+    calls_.forget_locals();
   }
 
   void expr(const ast::Expr& e, const Environment& env) {
     ev_.check_names(e, env);
-    calls(e);
+    calls_.check(e);
   }
 
   void rules(const std::vector<ast::RulePtr>& rules) {
@@ -269,7 +279,8 @@ class DefinitionChecker {
       Environment env = env_;
       for (const ast::Tensor* tensor : tensors) {
         for (const ast::Seg& seg : tensor->segs) {
-          if (seg.kind == ast::SegKind::index || seg.kind == ast::SegKind::rest) env.define(seg.text, Value::error(), seg.span);
+          if (seg.kind == ast::SegKind::index || seg.kind == ast::SegKind::rest)
+            env.define(seg.text, Value::error(), seg.span);
         }
       }
       ev_.check_names(*when, env);
@@ -281,9 +292,15 @@ class DefinitionChecker {
           condition(map.when, {&map.file.items.front(), &map.model.items.front()});
           break;
         }
-        case ast::RuleKind::via: condition(ast::as<ast::ViaRule>(*rule).when, {&ast::as<ast::ViaRule>(*rule).tensor}); break;
-        case ast::RuleKind::alias: condition(ast::as<ast::AliasRule>(*rule).when, {&ast::as<ast::AliasRule>(*rule).alias}); break;
-        case ast::RuleKind::ignore: condition(ast::as<ast::IgnoreRule>(*rule).when, {&ast::as<ast::IgnoreRule>(*rule).tensors.front()}); break;
+        case ast::RuleKind::via:
+          condition(ast::as<ast::ViaRule>(*rule).when, {&ast::as<ast::ViaRule>(*rule).tensor});
+          break;
+        case ast::RuleKind::alias:
+          condition(ast::as<ast::AliasRule>(*rule).when, {&ast::as<ast::AliasRule>(*rule).alias});
+          break;
+        case ast::RuleKind::ignore:
+          condition(ast::as<ast::IgnoreRule>(*rule).when, {&ast::as<ast::IgnoreRule>(*rule).tensors.front()});
+          break;
         case ast::RuleKind::encode:
           condition(ast::as<ast::EncodeRule>(*rule).when, {&ast::as<ast::EncodeRule>(*rule).tensor});
           ev_.check_names(*ast::as<ast::EncodeRule>(*rule).encoding, env_);
@@ -297,172 +314,28 @@ class DefinitionChecker {
     }
   }
 
-  // ---- calls: what can be said without values ----
-
-  void calls(const ast::Block& block) {
-    for (const ast::StatementPtr& statement : block.statements) {
-      switch (statement->kind) {
-        case ast::StatementKind::let: {
-          const auto& let = ast::as<ast::LetStatement>(*statement);
-          calls(*let.value);
-          for (const ast::Name& name : let.names) locals_.insert(name.text);
-          break;
-        }
-        case ast::StatementKind::for_: {
-          const auto& loop = ast::as<ast::ForStatement>(*statement);
-          calls(*loop.source);
-          locals_.insert(loop.variable.text);
-          calls(loop.body);
-          break;
-        }
-        case ast::StatementKind::return_:
-          for (const auto& value : ast::as<ast::ReturnStatement>(*statement).values) calls(*value);
-          break;
-        case ast::StatementKind::assign: calls(*ast::as<ast::AssignStatement>(*statement).value); break;
-        case ast::StatementKind::call: {
-          const auto& call = ast::as<ast::CallStatement>(*statement);
-          sema::each_expr(call.args, [&](const ast::Expr& e) { calls(e); });
-          break;
-        }
-      }
-    }
-  }
-
-  void calls(const ast::Expr& e) {
-    if (const auto* call_expr = ast::try_as<ast::CallExpr>(e)) {
-      if (const auto* name = ast::try_as<ast::NameExpr>(*call_expr->callee)) {
-        of_name(name->name, *call_expr);
-      } else if (const auto* member = ast::try_as<ast::MemberExpr>(*call_expr->callee)) {
-        const auto* object = ast::try_as<ast::NameExpr>(*member->object);
-        const ModuleDef* child = object != nullptr ? child_module(object->name.text) : nullptr;
-        const MemberDef* found = child != nullptr ? child->find(member->name.text) : nullptr;
-        if (found != nullptr && found->kind == MemberKind::method) {
-          arguments(*found, "`" + object->name.text + "`'s `" + member->name.text + "`", *call_expr);
-        }
-        if (found != nullptr) {
-          sema::each_expr(call_expr->args, [&](const ast::Expr& arg) { calls(arg); });
-          return;
-        }
-      }
-    } else if (const auto* member = ast::try_as<ast::MemberExpr>(e)) {
-      const auto* object = ast::try_as<ast::NameExpr>(*member->object);
-      const ModuleDef* child = object != nullptr ? child_module(object->name.text) : nullptr;
-      if (child != nullptr && child->find(member->name.text) == nullptr) {
-        std::vector<std::string> names;
-        for (const MemberDef& m : child->members) names.push_back(m.name);
-        ev_.sink().error(code::unknown_field, member->name.span,
-                         "the module `" + child->name() + "` of `" + object->name.text + "` has no member `" + member->name.text + "`")
-            .label(child->symbol->span, "declared here")
-            .help(diag::did_you_mean(member->name.text, names));
-        return;
-      }
-    } else if (const auto* fn = ast::try_as<ast::FunctionExpr>(e)) {
-      for (const ast::Name& param : fn->params) locals_.insert(param.text);
-    } else if (const auto* comprehension = ast::try_as<ast::ComprehensionExpr>(e)) {
-      locals_.insert(comprehension->variable.text);
-    } else if (const auto* match = ast::try_as<ast::MatchExpr>(e)) {
-      for (const ast::Arm& arm : match->arms) {
-        if (arm.binding) locals_.insert(arm.binding->text);
-      }
-    }
-    each_child(e, [&](const ast::Expr& child) { calls(child); });
-  }
-
-  bool is_own(const std::string& name) const { return locals_.contains(name) || (def_ != nullptr && def_->parameter(name) != nullptr); }
-
-  // The module of a child whose text says it outright: `q_proj: Linear(…)`.
-  const ModuleDef* child_module(const std::string& name) {
-    if (def_ == nullptr || is_own(name)) return nullptr;
-    const MemberDef* member = def_->find(name);
-    if (member == nullptr || member->kind != MemberKind::child) return nullptr;
-    const auto* recipe = ast::try_as<ast::CallExpr>(*ast::as<ast::ChildMember>(*member->item).value);
-    const auto* module = recipe != nullptr ? ast::try_as<ast::NameExpr>(*recipe->callee) : nullptr;
-    if (module == nullptr || def_->find(module->name.text) != nullptr || def_->parameter(module->name.text) != nullptr) return nullptr;
-    const Symbol* symbol = find_symbol(*def_->levels[member->level].symbol->file, module->name.text).symbol;
-    return symbol != nullptr && symbol->kind == SymbolKind::module ? defs_.get(*symbol) : nullptr;
-  }
-
-  void of_name(const ast::Name& name, const ast::CallExpr& e) {
-    if (is_own(name.text)) return;
-    const MemberDef* member = def_ != nullptr ? def_->find(name.text) : nullptr;
-    if (member != nullptr) {
-      if (member->kind == MemberKind::function) {
-        call(ast::as<ast::FunctionDecl>(*member->item), e);
-      } else if (const ModuleDef* child = child_module(name.text)) {
-        const MemberDef* forward = child->find("forward");
-        if (forward != nullptr && forward->kind == MemberKind::method) arguments(*forward, "`" + name.text + "`", e);
-      }
-      return;
-    }
-    const Symbol* symbol = find_symbol(file_, name.text).symbol;
-    if (symbol != nullptr) {
-      if (symbol->kind == SymbolKind::module) call(*symbol, e.args, e.span);
-      if (symbol->kind == SymbolKind::function) call(ast::as<ast::FunctionDecl>(*symbol->decl), e);
-      return;
-    }
-    const Builtin* builtin = find_builtin(name.text);
-    const graph::OpInfo* row = builtin != nullptr && builtin->on_tensors && !builtin->is_static ? graph::find_op(name.text) : nullptr;
-    if (row == nullptr || !graph::carried_out(*row) || row->has_state || row->variadic || row->kind == graph::OpKind::expand) return;
-    std::vector<Expressions::ParamSpec> specs;
-    for (const graph::OperandSpec& o : row->operands) specs.push_back({o.name, !o.optional});
-    for (const graph::AttrSpec& a : row->attrs) specs.push_back({a.name, !a.optional});
-    arrange(specs, e.args, "the operation `" + name.text + "`", e.span);
-  }
-
-  void arrange(const std::vector<Expressions::ParamSpec>& specs, const ast::Args& args, const std::string& owner, source::Span span) {
-    std::vector<Argument> given;
-    for (const ast::Arg& arg : args.items) {
-      Argument a;
-      if (arg.name) {
-        a.name = arg.name->text;
-        a.name_span = arg.name->span;
-      }
-      a.span = arg.value->span;
-      given.push_back(std::move(a));
-    }
-    std::vector<const Argument*> arranged;
-    ex_.arrange(specs, given, owner, span, arranged);
-  }
-
-  void call(const Symbol& module, const ast::Args& args, source::Span span) {
-    std::vector<Expressions::ParamSpec> specs;
-    for (const ast::Param& param : ast::as<ast::ModuleDecl>(*module.decl).params) specs.push_back({param.name.text, param.default_value == nullptr});
-    arrange(specs, args, "the " + std::string(word(module)) + " `" + module.name + "`", span);
-  }
-
-  void call(const ast::FunctionDecl& fn, const ast::CallExpr& e) {
-    std::vector<Expressions::ParamSpec> specs;
-    for (const ast::Name& param : fn.params) specs.push_back({param.text, true});
-    arrange(specs, e.args, "the fn `" + fn.name.text + "`", e.span);
-  }
-
-  void arguments(const MemberDef& method, const std::string& owner, const ast::CallExpr& e) {
-    std::vector<Expressions::ParamSpec> specs;
-    for (const ast::Param& param : ast::as<ast::MethodMember>(*method.item).signature.params) {
-      specs.push_back({param.name.text, param.default_value == nullptr});
-    }
-    arrange(specs, e.args, owner, e.span);
-  }
-
   // ---- members that nothing uses ----
 
   void unused() {
     const ModuleDef& def = *def_;
     if (!def.has_method()) return;
     for (const MemberDef& member : def.members) {
-      if (member.kind == MemberKind::let || member.kind == MemberKind::function || member.kind == MemberKind::method) continue;
+      if (member.kind == MemberKind::let || member.kind == MemberKind::function || member.kind == MemberKind::method)
+        continue;
       if (member.doubtful || def.mentioned.contains(member.name) || selected_.contains(member.name)) continue;
       if (member.level == 0) {
-        ev_.sink().warning(code::unused_member, member.span,
-                           "nothing uses the " + std::string(word(member.kind)) + " `" + member.name + "` of `" + def.name() + "`");
+        ev_.sink().warning(
+            code::unused_member, member.span,
+            "nothing uses the " + std::string(word(member.kind)) + " `" + member.name + "` of `" + def.name() + "`");
         continue;
       }
       // A base's member that only the overridden functions used.
       const ModuleDef* base = defs_.get(*def.levels[member.level].symbol);
       if (base == nullptr || !base->mentioned.contains(member.name)) continue;
-      ev_.sink().warning(code::unused_member, def.symbol->span,
-                         "`" + def.name() + "` no longer uses the " + std::string(word(member.kind)) + " `" + member.name + "` of its base `" +
-                             base->name() + "`")
+      ev_.sink()
+          .warning(code::unused_member, def.symbol->span,
+                   "`" + def.name() + "` no longer uses the " + std::string(word(member.kind)) + " `" + member.name +
+                       "` of its base `" + base->name() + "`")
           .label(member.span, "declared here")
           .help("write `remove " + member.name + "` if it is not in the checkpoint");
     }
@@ -472,10 +345,9 @@ class DefinitionChecker {
   Expressions ex_;
   ModuleDefs& defs_;
   const Names& selected_;
-  const ModuleDef* def_ = nullptr;
-  const FileSymbols& file_;
+  DefinitionCalls calls_;
+  const ModuleDef* def_;
   Environment env_;
-  Names locals_;                         // of the text at hand; names are never hidden, so order does not matter
 };
 
 }  // namespace
@@ -493,7 +365,8 @@ void check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& im
       for (const ast::ItemPtr& item : module->members) {
         each_expr(*item, [&](const ast::Expr& e) { selected_names(e, selected); });
         if (const auto* method = ast::try_as<ast::MethodMember>(*item)) selected_names(method->body, selected);
-        if (const auto* fn = ast::try_as<ast::FunctionDecl>(*item); fn != nullptr && fn->block) selected_names(*fn->block, selected);
+        if (const auto* fn = ast::try_as<ast::FunctionDecl>(*item); fn != nullptr && fn->block)
+          selected_names(*fn->block, selected);
       }
     }
   }
@@ -514,7 +387,8 @@ void check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& im
         case ast::ItemKind::config:
         case ast::ItemKind::variant: {
           const bool is_config = decl->kind == ast::ItemKind::config;
-          const Symbol* symbol = file->own(is_config ? ast::as<ast::ConfigDecl>(*decl).name.text : ast::as<ast::VariantDecl>(*decl).name.text);
+          const Symbol* symbol = file->own(is_config ? ast::as<ast::ConfigDecl>(*decl).name.text
+                                                     : ast::as<ast::VariantDecl>(*decl).name.text);
           if (symbol == nullptr || symbol->decl != decl.get()) break;
           if (is_config) check_config(evaluator, *symbol);
           else evaluator.config_defs().variant(*symbol);
@@ -523,7 +397,9 @@ void check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& im
         case ast::ItemKind::module: {
           const Symbol* symbol = file->own(ast::as<ast::ModuleDecl>(*decl).name.text);
           if (symbol == nullptr || symbol->decl != decl.get()) break;
-          if (const ModuleDef* def = defs.get(*symbol)) checker.check(*def);
+          if (const ModuleDef* def = defs.get(*symbol)) {
+            DefinitionChecker(evaluator, defs, selected, *file, def).check_module();
+          }
           break;
         }
         default: break;

@@ -66,7 +66,7 @@ std::optional<graph::Function> FunctionBuilder::init(Instances& instances, Class
 
 bool FunctionBuilder::run_method(const MemberDef& method, const SignaturePattern& signature, const Ellipsis& ellipsis) {
   Instance& instance = *info_.instance;
-  frames_.push_back({&info_, {}, ellipsis, {}});
+  frames_.push_back({&info_, {}, ellipsis, {}, ""});
   blocks_.emplace_back();
   Environment env = instance.environment(method.level);
   for (const SignaturePattern::Input& input : signature.inputs) {
@@ -88,7 +88,8 @@ bool FunctionBuilder::run_method(const MemberDef& method, const SignaturePattern
     }
     fn_.inputs.push_back({id, input.name, input.default_value});
     const GraphValue value{id, type(id)};
-    env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value), input.span);
+    env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value),
+               input.span);
   }
   const Value returned = ev_.run(ast::as<ast::MethodMember>(*method.item).body, env);
   if (returned.is_error()) return false;
@@ -108,7 +109,7 @@ bool FunctionBuilder::run_init(std::size_t member) {
   Instance& instance = *info_.instance;
   const MemberDef& def = instance.def.members[member];
   const Slot& slot = instance.slots[member];
-  frames_.push_back({&info_, {}, std::nullopt, {}});
+  frames_.push_back({&info_, {}, std::nullopt, {}, ""});
   blocks_.emplace_back();
   init_const_ = slot.index;
   const ast::Expr& expr = *ast::as<ast::ConstMember>(*def.item).value;
@@ -135,64 +136,6 @@ bool FunctionBuilder::run_init(std::size_t member) {
   return true;
 }
 
-// ---- what nothing uses ----
-
-namespace {
-
-bool has_effect(const graph::Op& op) {
-  if (op.kind == OpKind::call || graph::info(op.kind).has_state) return true;
-  return op.body && std::any_of(op.body->ops.begin(), op.body->ops.end(), has_effect);
-}
-
-// Marks what a block uses, from its end; drops operations whose results are not used, have no effect and no name.
-void drop_unused(graph::Block& block, std::vector<bool>& used, const std::vector<graph::Value>& values) {
-  for (const ValueId id : block.results) used[id.index] = true;
-  for (std::size_t i = block.ops.size(); i-- > 0;) {
-    graph::Op& op = block.ops[i];
-    const bool wanted = has_effect(op) || std::any_of(op.results.begin(), op.results.end(), [&](ValueId id) {
-                          return used[id.index] || !values[id.index].name.empty() || !values[id.index].stage.empty();
-                        });
-    if (!wanted) {
-      block.ops.erase(block.ops.begin() + static_cast<std::ptrdiff_t>(i));
-      continue;
-    }
-    if (op.body) drop_unused(*op.body, used, values);
-    for (const auto& operand : op.operands) {
-      if (operand) used[operand->index] = true;
-    }
-  }
-}
-
-}  // namespace
-
-// A fn or a leaf may compute what the case at hand does not need: `let`s before a `match`. Values that have a name in the
-// function itself stay, as they can be looked at.
-void FunctionBuilder::finish_body() {
-  std::vector<bool> used(fn_.values.size());
-  drop_unused(fn_.body, used, fn_.values);
-  std::vector<std::uint32_t> moved(fn_.values.size(), 0);
-  std::vector<graph::Value> kept;
-  const auto keep = [&](ValueId& id) {
-    moved[id.index] = static_cast<std::uint32_t>(kept.size());
-    kept.push_back(std::move(fn_.values[id.index]));
-    id.index = moved[id.index];
-  };
-  const auto number = [&](const auto& self, graph::Block& block) -> void {
-    for (ValueId& id : block.arguments) keep(id);
-    for (graph::Op& op : block.ops) {
-      for (auto& operand : op.operands) {
-        if (operand) operand->index = moved[operand->index];
-      }
-      if (op.body) self(self, *op.body);
-      for (ValueId& id : op.results) keep(id);
-    }
-    for (ValueId& id : block.results) id.index = moved[id.index];
-  };
-  for (graph::Parameter& input : fn_.inputs) keep(input.value);
-  number(number, fn_.body);
-  fn_.values = std::move(kept);
-}
-
 // ---- values ---------------------------------------------------------------------------------------------------------
 
 ValueId FunctionBuilder::new_value(graph::Type type) {
@@ -216,7 +159,9 @@ std::string FunctionBuilder::shown(ValueId id) const {
   const graph::Type& t = type(id);
   const graph::DimTable& dims = in_.module().dims;
   if (t.kind != graph::TypeKind::tensor) return graph::text(t, dims);
-  const std::string kind = t.index_bound ? "index(" + dims.text(*t.index_bound) + ")" : t.dtype == DType::f32 ? "" : std::string(name(t.dtype));
+  const std::string kind = t.index_bound           ? "index(" + dims.text(*t.index_bound) + ")"
+                           : t.dtype == DType::f32 ? ""
+                                                   : std::string(name(t.dtype));
   return kind + shape_with_values(axes_of(id), dims);
 }
 
@@ -273,8 +218,8 @@ std::optional<std::vector<ValueId>> FunctionBuilder::emit(OpKind kind, std::vect
   return ids;
 }
 
-std::optional<ValueId> FunctionBuilder::emit_one(OpKind kind, std::vector<Operand> operands, Attrs attrs, source::Span span,
-                                                 const EmitOptions& options) {
+std::optional<ValueId> FunctionBuilder::emit_one(OpKind kind, std::vector<Operand> operands, Attrs attrs,
+                                                 source::Span span, const EmitOptions& options) {
   const auto ids = emit(kind, std::move(operands), std::move(attrs), span, options);
   if (!ids) return std::nullopt;
   assert(ids->size() == 1);
@@ -378,7 +323,9 @@ std::optional<ValueId> FunctionBuilder::promote(const Value& value, source::Span
   switch (value.kind()) {
     case ValueKind::error: return std::nullopt;
     case ValueKind::tensor: return value.as_graph().id;
-    case ValueKind::boolean: return emit_one(OpKind::cast, {{literal(value.as_bool() ? 1 : 0, span), span}}, {{"dtype", std::string("bool")}}, span);
+    case ValueKind::boolean:
+      return emit_one(OpKind::cast, {{literal(value.as_bool() ? 1 : 0, span), span}}, {{"dtype", std::string("bool")}},
+                      span);
     case ValueKind::integer:
     case ValueKind::real: {
       const ValueId id = literal(value.as_real(), span);
@@ -390,7 +337,8 @@ std::optional<ValueId> FunctionBuilder::promote(const Value& value, source::Span
       std::vector<double> numbers;
       for (const Value& item : value.items()) {
         if (!item.is_number()) {
-          fail(code::wrong_operand, span, "a list is a tensor when all its elements are numbers: found " + kind_name(item));
+          fail(code::wrong_operand, span,
+               "a list is a tensor when all its elements are numbers: found " + kind_name(item));
           return std::nullopt;
         }
         numbers.push_back(item.as_real());
@@ -398,11 +346,14 @@ std::optional<ValueId> FunctionBuilder::promote(const Value& value, source::Span
       return emit_one(OpKind::tensor_literal, {}, {{"values", std::move(numbers)}}, span);
     }
     case ValueKind::dim:
-      fail(code::run_time_size, span, "`" + in_.source_text(span) + "` is a size of run time: it can stand in shapes and slices, not in a computation");
+      fail(code::run_time_size, span,
+           "`" + in_.source_text(span) +
+               "` is a size of run time: it can stand in shapes and slices, not in a computation");
       return std::nullopt;
     case ValueKind::absent: {
       const AbsentMember& member = value.as_absent();
-      fail(code::absent_used, span, "`" + member.name + "` is absent here" + (member.reason.empty() ? "" : ": " + member.reason))
+      fail(code::absent_used, span,
+           "`" + member.name + "` is absent here" + (member.reason.empty() ? "" : ": " + member.reason))
           .label(member.where, "declared here")
           .help("use it only where its condition holds");
       return std::nullopt;
@@ -420,79 +371,19 @@ std::optional<ValueId> FunctionBuilder::promote(const Value& value, source::Span
   }
 }
 
-std::optional<FunctionBuilder::Operand> FunctionBuilder::operand(const Value& value, source::Span span, std::string_view) {
+std::optional<FunctionBuilder::Operand> FunctionBuilder::operand(const Value& value, source::Span span,
+                                                                 std::string_view) {
   if (value.is(ValueKind::batch)) return Operand{value.as_graph().id, span};
   const auto id = promote(value, span);
   if (!id) return std::nullopt;
   return Operand{*id, span};
 }
 
-// The value as one of type `wanted`, from which it may differ in the bound of an index alone; that is checked when it runs.
+// The value as one of type `wanted`, from which it may differ in an index's bound alone; that is checked when it runs.
 std::optional<ValueId> FunctionBuilder::rebound(ValueId id, const graph::Type& wanted, source::Span span) {
   if (type(id) == wanted) return id;
-  return emit_one(OpKind::cast, {{id, span}}, {{"dtype", std::string(name(wanted.dtype))}}, span, {{}, nullptr, &wanted, nullptr});
-}
-
-// ---- results --------------------------------------------------------------------------------------------------------
-
-std::optional<std::vector<ValueId>> FunctionBuilder::results_of(const Value& returned, const SignaturePattern& signature,
-                                                                const MemberDef& method, const Instance& instance,
-                                                                Ellipsis& ellipsis) {
-  const auto& decl = ast::as<ast::MethodMember>(*method.item);
-  const ast::ReturnStatement* statement = nullptr;
-  for (const ast::StatementPtr& s : decl.body.statements) {
-    if (s->kind == ast::StatementKind::return_) statement = &ast::as<ast::ReturnStatement>(*s);
-  }
-  std::vector<Value> values;
-  if (returned.is(ValueKind::tuple)) values = returned.items();
-  else if (!returned.is_none()) values.push_back(returned);
-  const auto place = [&](std::size_t i) {
-    if (statement == nullptr) return decl.signature.span;
-    return statement->values.size() == values.size() ? statement->values[i]->span : statement->span;
-  };
-  if (signature.results && signature.results->size() != values.size()) {
-    fail(code::signature_mismatch, statement == nullptr ? decl.signature.name.span : statement->span,
-         "`" + method.name + "` of `" + instance.def.name() + "` returns " + counted(values.size(), "result") + ", and declares " +
-             std::to_string(signature.results->size()))
-        .label(decl.signature.span, "declared here");
-    return std::nullopt;
-  }
-  std::vector<ValueId> out;
-  bool ok = true;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    auto id = promote(values[i], place(i));
-    if (!id) {
-      ok = false;
-      continue;
-    }
-    if (signature.results) {
-      const TypePattern& declared = (*signature.results)[i].type;
-      if (const auto problem = mismatch(declared, type(*id), dims(), ellipsis)) {
-        auto message = fail(code::signature_mismatch, place(i),
-                            "`" + method.name + "` of `" + instance.def.name() + "` does not return what it declares: " + *problem);
-        message.mark("this is " + shown(*id)).label(declared.span, "declared as " + shape_with_values(axis_texts(declared), dims()));
-        std::vector<AxisText> axes = axis_texts(declared);
-        const std::vector<AxisText> found = axes_of(*id);
-        axes.insert(axes.end(), found.begin(), found.end());
-        for (std::string& line : shape_origins(axes)) message.note(std::move(line));
-        ok = false;
-        continue;
-      }
-      id = rebound(*id, concrete(declared, ellipsis), place(i));
-      if (!id) ok = false;
-    }
-    if (id) out.push_back(*id);
-  }
-  if (!ok) return std::nullopt;
-  return out;
-}
-
-Value FunctionBuilder::as_value(const std::vector<ValueId>& results) const {
-  if (results.empty()) return Value::none();
-  if (results.size() == 1) return tensor(results[0]);
-  std::vector<Value> items;
-  for (const ValueId id : results) items.push_back(tensor(id));
-  return Value::tuple(std::move(items));
+  return emit_one(OpKind::cast, {{id, span}}, {{"dtype", std::string(name(wanted.dtype))}}, span,
+                  {{}, nullptr, &wanted, nullptr});
 }
 
 // ---- errors ---------------------------------------------------------------------------------------------------------
@@ -505,12 +396,13 @@ diag::Builder FunctionBuilder::fail(const diag::Code& code, source::Span span, s
     builder.label(e.call, "in this call of `" + e.name + "`");
   }
   for (std::size_t i = frames_.size(); i-- > 1;) {
-    builder.label(frames_[i].call, "in this call of `" + frames_[i].path.member + "`");
+    builder.label(frames_[i].call, "in this call of `" + frames_[i].name + "`");
   }
   return builder;
 }
 
-void FunctionBuilder::fail_shape(const graph::ShapeError& error, OpKind kind, const std::vector<Operand>& operands, source::Span span) {
+void FunctionBuilder::fail_shape(const graph::ShapeError& error, OpKind kind, const std::vector<Operand>& operands,
+                                 source::Span span) {
   const graph::OpInfo& row = graph::info(kind);
   source::Span place = span;
   if (error.operand >= 0 && static_cast<std::size_t>(error.operand) < operands.size()) {
@@ -524,12 +416,14 @@ void FunctionBuilder::fail_shape(const graph::ShapeError& error, OpKind kind, co
     const ValueId id = *operands[i].id;
     const std::size_t named = std::min(i, row.operands.empty() ? 0 : row.operands.size() - 1);
     if (row.operands.empty() || (type(id).shape.empty() && operands.size() > 1)) continue;
-    message.note(std::string(row.operands[named].name) + (row.variadic && i >= row.operands.size() - 1 ? "[" + std::to_string(i - named) + "]" : "") +
-                 " is " + shown(id));
+    message.note(std::string(row.operands[named].name) +
+                 (row.variadic && i >= row.operands.size() - 1 ? "[" + std::to_string(i - named) + "]" : "") + " is " +
+                 shown(id));
     const auto more = axes_of(id);
     axes.insert(axes.end(), more.begin(), more.end());
     const ValueInfo& known = infos_[id.index];
-    if (known.declared.valid()) message.label(known.declared, known.owner != nullptr ? "the weight is declared here" : "declared here");
+    if (known.declared.valid())
+      message.label(known.declared, known.owner != nullptr ? "the weight is declared here" : "declared here");
   }
   for (std::string& line : shape_origins(axes)) message.note(std::move(line));
 }

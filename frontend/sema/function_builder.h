@@ -1,9 +1,9 @@
-// Builds one graph::Function from the text of a forward, an entry or a const: the TensorContext that the evaluator calls
-// while it runs the text.
+// Builds one graph::Function from the text of a forward, an entry or a const: the TensorContext that the evaluator
+// calls while it runs the text.
 //
 //   function_builder.cpp  functions, values, operations, errors     builder_members.cpp  members, fields, batches
 //   builder_calls.cpp     calls of children, leaves, folds          builder_ops.cpp      operations by name
-//   builder_views.cpp     operators, casts, slices
+//   builder_views.cpp     operators, casts, slices             builder_results.cpp  results, what nothing uses
 //
 // A call of a leaf module is expanded: its text is run in a frame of its own, whose members are reached through the
 // child's name ("q_proj.weight"), and the value that it gives carries the child's path as its stage.
@@ -130,7 +130,8 @@ class FunctionBuilder final : public TensorContext {
     ClassInfo* info = nullptr;
     MemberPath path;
     Ellipsis ellipsis;
-    source::Span call;                               // of a leaf
+    source::Span call;                               // of a leaf, and what it is called
+    std::string name;
   };
 
   FunctionBuilder(Instances& instances, ClassInfo& info) : in_(instances), ev_(instances.evaluator()), info_(info) {}
@@ -150,8 +151,8 @@ class FunctionBuilder final : public TensorContext {
   graph::Op& add_op(graph::OpKind kind, source::Span span);
   std::optional<std::vector<graph::ValueId>> emit(graph::OpKind kind, std::vector<Operand> operands, Attrs attrs,
                                                   source::Span span, const EmitOptions& options = {});
-  std::optional<graph::ValueId> emit_one(graph::OpKind kind, std::vector<Operand> operands, Attrs attrs, source::Span span,
-                                         const EmitOptions& options = {});
+  std::optional<graph::ValueId> emit_one(graph::OpKind kind, std::vector<Operand> operands, Attrs attrs,
+                                         source::Span span, const EmitOptions& options = {});
   void note_uses(graph::OpKind kind, const std::vector<Operand>& operands);
   void note_formulas(const std::vector<Operand>& operands, const std::vector<graph::ValueId>& results,
                      const EmitOptions& options);
@@ -166,7 +167,8 @@ class FunctionBuilder final : public TensorContext {
 
   // Errors
   diag::Builder fail(const diag::Code& code, source::Span span, std::string message);
-  void fail_shape(const graph::ShapeError& error, graph::OpKind kind, const std::vector<Operand>& operands, source::Span span);
+  void fail_shape(const graph::ShapeError& error, graph::OpKind kind, const std::vector<Operand>& operands,
+                  source::Span span);
   Value not_carried_out(source::Span span, const std::string& what);
 
   // Members
@@ -178,15 +180,18 @@ class FunctionBuilder final : public TensorContext {
     std::vector<source::Span> spans;
     Ellipsis ellipsis;
   };
-  Value call_child(const ChildMember& child, const std::string& method, std::span<const Argument> arguments, source::Span span);
-  Value call_state(const StateMember& state, std::string_view name, std::span<const Argument> arguments, source::Span span);
+  Value call_child(const ChildMember& child, const std::string& method, std::span<const Argument> arguments,
+                   source::Span span);
+  Value call_state(const StateMember& state, std::string_view name, std::span<const Argument> arguments,
+                   source::Span span);
   std::optional<Bound> bind_inputs(const ChildMember& child, const MemberDef& method, const SignaturePattern& signature,
                                    std::span<const Argument> arguments, source::Span span);
   Value expand_leaf(const ChildMember& child, const MemberDef& method, const SignaturePattern& signature, Bound bound,
                     source::Span span);
   // The values that a text returned, as its signature wants them.
   std::optional<std::vector<graph::ValueId>> results_of(const Value& returned, const SignaturePattern& signature,
-                                                        const MemberDef& method, const Instance& instance, Ellipsis& ellipsis);
+                                                        const MemberDef& method, const Instance& instance,
+                                                        Ellipsis& ellipsis);
   Value as_value(const std::vector<graph::ValueId>& results) const;
   void mark_stage(const std::vector<graph::ValueId>& results, const MemberPath& path, std::size_t first_value);
 
@@ -203,7 +208,8 @@ class FunctionBuilder final : public TensorContext {
   Value joined(graph::OpKind kind, OpCall& call);
   Value measure(OpCall& call);
   std::optional<graph::AttrValue> attribute(const graph::AttrSpec& spec, const Argument& argument, std::string_view op);
-  std::optional<graph::ValueId> activation(std::string_view name, graph::ValueId x, source::Span name_span, source::Span span);
+  std::optional<graph::ValueId> activation(std::string_view name, graph::ValueId x, source::Span name_span,
+                                           source::Span span);
 
   // Views (builder_views.cpp)
   std::optional<graph::ValueId> reshape(graph::ValueId x, const std::vector<AxisText>& axes, source::Span x_span,

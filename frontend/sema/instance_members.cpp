@@ -37,7 +37,8 @@ bool Instances::realize_member(Instance& instance, std::size_t index) {
 bool Instances::check_requires(Instance& instance) {
   bool ok = true;
   if (instance.def.requires_.empty()) return ok;
-  const Evaluator::Reason reason(evaluator_, "of " + show(Value::recipe(instance.recipe)) + " in " + sources().place(instance.recipe.span));
+  const Evaluator::Reason reason(
+      evaluator_, "of " + show(Value::recipe(instance.recipe)) + " in " + sources().place(instance.recipe.span));
   for (const auto& require : instance.def.requires_) {
     ok = evaluator_.require(*require.item, instance.environment(require.level), instance.title()) && ok;
   }
@@ -59,7 +60,8 @@ std::optional<std::string> Instances::path_of(const std::optional<ast::At>& at, 
   if (!at) return name;
   if (at->self) {
     if (child) return std::string();
-    sink().error(code::bad_path, at->span, "`at .` is for children: the weight `" + name + "` needs a name in the checkpoint");
+    sink().error(code::bad_path, at->span,
+                 "`at .` is for children: the weight `" + name + "` needs a name in the checkpoint");
     return std::nullopt;
   }
   std::string path;
@@ -88,14 +90,16 @@ bool Instances::realize_param(Instance& instance, const MemberDef& member, Slot&
   const auto path = path_of(param.at, member.name, false);
   if (!type || !path) return false;
   if (type->kind != graph::TypeKind::tensor || type->is_index) {
-    sink().error(code::unknown_type, param.type->span, what + " must be a tensor, as in `param " + member.name + ": [n]`");
+    sink().error(code::unknown_type, param.type->span,
+                 what + " must be a tensor, as in `param " + member.name + ": [n]`");
     return false;
   }
   bool ok = true;
   for (const AxisPattern& axis : type->axes) {
     if (!axis.ellipsis && module_.dims.is_constant(axis.dim)) continue;
-    sink().error(code::run_time_size, axis.span, "the sizes of a weight are known when it is loaded, and this one is " +
-                                                     (axis.ellipsis ? std::string("any number of axes") : "of run time"));
+    sink().error(code::run_time_size, axis.span,
+                 "the sizes of a weight are known when it is loaded, and this one is " +
+                     (axis.ellipsis ? std::string("any number of axes") : "of run time"));
     ok = false;
   }
   graph::WeightDecl weight;
@@ -119,8 +123,9 @@ bool Instances::realize_param(Instance& instance, const MemberDef& member, Slot&
       weight.default_value = value.as_bool() ? 1 : 0;
     } else {
       if (!value.is_error()) {
-        sink().error(code::wrong_type, param.default_value->span,
-                     "the default of " + what + " is " + kind_name(value) + ", not a number: it fills the whole weight");
+        sink().error(
+            code::wrong_type, param.default_value->span,
+            "the default of " + what + " is " + kind_name(value) + ", not a number: it fills the whole weight");
       }
       ok = false;
     }
@@ -136,10 +141,13 @@ bool Instances::realize_param(Instance& instance, const MemberDef& member, Slot&
 bool Instances::realize_const(Instance& instance, const MemberDef& member, Slot& slot) {
   const auto& constant = ast::as<ast::ConstMember>(*member.item);
   const std::string what = "the const `" + member.name + "`";
-  auto type = type_pattern(evaluator_, *constant.type, instance.environment(member.level), &instance.def, member.level, what);
+  auto type =
+      type_pattern(evaluator_, *constant.type, instance.environment(member.level), &instance.def, member.level, what);
   if (!type) return false;
   bool ok = type->kind == graph::TypeKind::tensor && !type->is_index;
-  if (!ok) sink().error(code::unknown_type, constant.type->span, what + " must be a tensor, as in `const " + member.name + ": f32[n]`");
+  if (!ok)
+    sink().error(code::unknown_type, constant.type->span,
+                 what + " must be a tensor, as in `const " + member.name + ": f32[n]`");
   for (const AxisPattern& axis : type->axes) {
     if (!axis.ellipsis && module_.dims.is_constant(axis.dim)) continue;
     sink().error(code::run_time_size, axis.span, "the sizes of a const are known when the model is loaded");
@@ -164,15 +172,20 @@ namespace {
 struct StateSpec {
   std::string_view name;
   graph::StateKind kind;
-  std::vector<std::string_view> sizes;     // whole numbers, by position
-  std::string_view optional;               // one more, the last size where it is left out
-  bool shape = false;                      // a list of sizes follows
+  std::vector<std::string_view> sizes;  // whole numbers, by position
+  std::string_view optional;            // one more, the last size where it is left out
+  bool shape = false;                   // a list of sizes follows
   std::string_view usage;
 };
 
 const std::vector<StateSpec>& state_specs() {
   static const std::vector<StateSpec> specs = {
-      {"KVCache", graph::StateKind::kv_cache, {"heads", "dim"}, "value_dim", false, "KVCache(heads, dim, value_dim = dim)"},
+      {"KVCache",
+       graph::StateKind::kv_cache,
+       {"heads", "dim"},
+       "value_dim",
+       false,
+       "KVCache(heads, dim, value_dim = dim)"},
       {"LatentCache", graph::StateKind::latent_cache, {"rank", "rope"}, "", false, "LatentCache(rank, rope)"},
       {"CrossCache", graph::StateKind::cross_cache, {"n", "heads", "dim"}, "", false, "CrossCache(n, heads, dim)"},
       {"Ring", graph::StateKind::ring, {"n"}, "", true, "Ring(n, [shape])"},
@@ -204,7 +217,8 @@ bool Instances::realize_state(Instance& instance, const MemberDef& member, Slot&
   if (spec == nullptr) {
     const std::string text = callee != nullptr ? callee->name.text : source_text(state.value->span);
     const std::string near = callee != nullptr ? diag::did_you_mean(text, kinds) : "";
-    sink().error(code::bad_state, state.value->span, "`" + text + "` is no kind of state")
+    sink()
+        .error(code::bad_state, state.value->span, "`" + text + "` is no kind of state")
         .help(near.empty() ? "the kinds are KVCache, LatentCache, CrossCache, Ring, Recurrent" : near);
     return false;
   }
@@ -233,7 +247,8 @@ bool Instances::realize_state(Instance& instance, const MemberDef& member, Slot&
         continue;
       }
     } else if (at >= names.size()) {
-      wrong(argument.span, std::string(spec->name) + " takes " + counted(names.size(), "argument") + ", and this is one more");
+      wrong(argument.span,
+            std::string(spec->name) + " takes " + counted(names.size(), "argument") + ", and this is one more");
       break;
     }
     if (given[at] != nullptr) wrong(argument.span, "`" + std::string(names[at]) + "` is given twice");
@@ -243,7 +258,8 @@ bool Instances::realize_state(Instance& instance, const MemberDef& member, Slot&
     if (value.is_error()) {
       ok = false;
     } else if (!value.is(ValueKind::integer) || value.as_int() < 1) {
-      wrong(span, "`" + std::string(name) + "` of " + std::string(spec->name) + " is a whole number of at least 1, not " +
+      wrong(span, "`" + std::string(name) + "` of " + std::string(spec->name) +
+                      " is a whole number of at least 1, not " +
                       (value.is_number() ? show_formula(value) : kind_name(value)));
     } else {
       decl.sizes.push_back(value.as_int());
@@ -266,7 +282,8 @@ bool Instances::realize_state(Instance& instance, const MemberDef& member, Slot&
     } else if (given[i]->value.is_error()) {
       ok = false;
     } else {
-      wrong(given[i]->span, "the shape of " + std::string(spec->name) + " is a list of sizes, not " + kind_name(given[i]->value));
+      wrong(given[i]->span,
+            "the shape of " + std::string(spec->name) + " is a list of sizes, not " + kind_name(given[i]->value));
     }
   }
   if (!ok) return false;
@@ -281,14 +298,17 @@ bool Instances::realize_state(Instance& instance, const MemberDef& member, Slot&
 ClassInfo* Instances::child_class(const Value& value, source::Span span, const MemberDef& member) {
   if (value.is_error()) return nullptr;
   if (!value.is(ValueKind::recipe)) {
-    auto message = sink().error(code::bad_child, span, "the child `" + member.name + "` is a module with its arguments, not " + kind_name(value));
+    auto message =
+        sink().error(code::bad_child, span,
+                     "the child `" + member.name + "` is a module with its arguments, not " + kind_name(value));
     if (value.is(ValueKind::list)) message.help("lists of lists are not children: make one list");
     if (value.is(ValueKind::closure)) message.help("call the fn");
     return nullptr;
   }
   const Recipe& recipe = value.as_recipe();
   if (!recipe.called) {
-    sink().error(code::bad_child, span, "the module `" + recipe.symbol->name + "` needs its arguments here")
+    sink()
+        .error(code::bad_child, span, "the module `" + recipe.symbol->name + "` needs its arguments here")
         .label(recipe.symbol->span, "declared here")
         .help("write `" + recipe.symbol->name + "(…)`");
     return nullptr;
@@ -326,7 +346,8 @@ bool Instances::realize_child(Instance& instance, const MemberDef& member, Slot&
     ok = slot.elements.back() != nullptr && slot.elements.back()->ok;
   }
   // A class with mistakes inside can be called all the same; without a class there is nothing to call.
-  const bool whole = std::all_of(slot.elements.begin(), slot.elements.end(), [](const ClassInfo* c) { return c != nullptr; });
+  const bool whole =
+      std::all_of(slot.elements.begin(), slot.elements.end(), [](const ClassInfo* c) { return c != nullptr; });
   if (!whole) return false;
   graph::ChildDecl decl;
   decl.name = member.name;

@@ -12,26 +12,6 @@ namespace code = diag::code;
 
 namespace {
 
-// What is evaluated inside is static: no function is being built.
-class Static {
- public:
-  explicit Static(Instances& instances)
-      : instances_(instances), builder_(instances.builder), tensors_(instances.evaluator().set_tensors(nullptr)) {
-    instances_.builder = nullptr;
-  }
-  ~Static() {
-    instances_.builder = builder_;
-    instances_.evaluator().set_tensors(tensors_);
-  }
-  Static(const Static&) = delete;
-  Static& operator=(const Static&) = delete;
-
- private:
-  Instances& instances_;
-  FunctionBuilder* builder_;
-  TensorContext* tensors_;
-};
-
 // "sizes[3]" as "sizes[": where in a list a size stood makes no class of its own.
 std::string without_indices(const std::string& text) {
   std::string out;
@@ -43,13 +23,14 @@ std::string without_indices(const std::string& text) {
   return out;
 }
 
-// As canonical(), but that a configuration is known by its address: it stands in the arguments of every layer, and there
-// is one of it.
+// As canonical(), but that a configuration is known by its address: it stands in the arguments of every layer, and
+// there is one of it.
 void append_key(std::string& key, const Value& value) {
   if (value.is(ValueKind::config)) {
     key += 'c' + std::to_string(reinterpret_cast<std::uintptr_t>(&value.as_config()));
   } else if (value.is(ValueKind::recipe)) {
-    key += 'R' + std::to_string(reinterpret_cast<std::uintptr_t>(value.as_recipe().symbol)) + (value.as_recipe().called ? "(" : "");
+    key += 'R' + std::to_string(reinterpret_cast<std::uintptr_t>(value.as_recipe().symbol)) +
+           (value.as_recipe().called ? "(" : "");
     for (const auto& [name, argument] : value.as_recipe().arguments) {
       append_key(key, argument);
       key += ',';
@@ -67,7 +48,8 @@ void append_key(std::string& key, const Value& value) {
   }
 }
 
-// What makes a recipe another one: its arguments, and the formulas of its sizes, which are told in messages.
+}  // namespace
+
 std::string recipe_key(const Recipe& recipe) {
   std::string key;
   append_key(key, Value::recipe(recipe));
@@ -78,10 +60,13 @@ std::string recipe_key(const Recipe& recipe) {
   return key;
 }
 
+namespace {
+
 // An argument for a comment: modules by their names alone.
 std::string argument_text(const Value& value) {
   if (value.is(ValueKind::recipe)) return value.as_recipe().symbol->name;
-  const bool modules = value.is(ValueKind::list) && !value.items().empty() && value.items().front().is(ValueKind::recipe);
+  const bool modules =
+      value.is(ValueKind::list) && !value.items().empty() && value.items().front().is(ValueKind::recipe);
   return modules ? "[" + counted(value.items().size(), "module") + "]" : show(value, 60);
 }
 
@@ -146,12 +131,13 @@ Value Instance::let(std::size_t member) {
   if (slot.state == Slot::State::done) return slot.value;
   const MemberDef& m = def.members[member];
   if (slot.state == Slot::State::working) {
-    owner_.sink().error(code::member_cycle, m.span, "`" + m.name + "` depends on itself, by way of other values of `" + def.name() + "`");
+    owner_.sink().error(code::member_cycle, m.span,
+                        "`" + m.name + "` depends on itself, by way of other values of `" + def.name() + "`");
     slot.failed = true;
     return Value::error();
   }
   slot.state = Slot::State::working;
-  const Static guard(owner_);
+  const StaticScope guard(owner_);
   Value value = owner_.evaluator().eval(*ast::as<ast::LetItem>(*m.item).value, environment(m.level));
   if (slot.failed) value = Value::error();
   if (value.is_number()) {
@@ -189,9 +175,11 @@ bool Instances::bind_levels(Instance& instance) {
     const ModuleDef::Level& base = def.levels[level];
     std::vector<Argument> arguments;
     if (derived.base_args) arguments = evaluator_.arguments(*derived.base_args, scope);
-    const bool failed = std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.is_error(); });
+    const bool failed =
+        std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.is_error(); });
     Environment next(base.symbol->file);
-    auto values = evaluator_.bind(base.decl->params, arguments, "the " + std::string(word(*base.symbol)) + " `" + base.symbol->name + "`",
+    auto values = evaluator_.bind(base.decl->params, arguments,
+                                  "the " + std::string(word(*base.symbol)) + " `" + base.symbol->name + "`",
                                   derived.base_args ? derived.base_args->span : derived.base->span, next);
     if (!values || failed) return false;
     bound.push_back(std::move(*values));
@@ -210,7 +198,8 @@ bool Instances::bind_levels(Instance& instance) {
     if (level == 0) continue;
     for (const auto& [name, value] : bound[level]) {
       for (std::size_t i = 0; i < level; ++i) {
-        const auto same = std::find_if(bound[i].begin(), bound[i].end(), [&](const auto& b) { return b.first == name; });
+        const auto same =
+            std::find_if(bound[i].begin(), bound[i].end(), [&](const auto& b) { return b.first == name; });
         if (same == bound[i].end() || equal(same->second, value)) continue;
         const auto param = [&](std::size_t at) {
           for (const ast::Param& p : def.levels[at].decl->params) {
@@ -218,9 +207,10 @@ bool Instances::bind_levels(Instance& instance) {
           }
           return source::Span{};
         };
-        sink().error(code::duplicate_name, param(i),
-                     "`" + name + "` is " + show(same->second) + " here and " + show(value) + " in the base `" +
-                         def.levels[level].symbol->name + "`: one module, one value")
+        sink()
+            .error(code::duplicate_name, param(i),
+                   "`" + name + "` is " + show(same->second) + " here and " + show(value) + " in the base `" +
+                       def.levels[level].symbol->name + "`: one module, one value")
             .label(param(level), "the base's parameter")
             .help("give the parameter another name");
         ok = false;
@@ -238,7 +228,7 @@ Instance* Instances::instance(const Recipe& recipe) {
   if (def == nullptr) return nullptr;
   auto made = std::make_unique<Instance>(*this, *def, recipe);
   made->slots.resize(def->members.size());
-  const Static guard(*this);
+  const StaticScope guard(*this);
   if (!bind_levels(*made)) return nullptr;
   return (instances_[key] = std::move(made)).get();
 }
@@ -249,14 +239,17 @@ ClassInfo* Instances::make(const Recipe& recipe, bool root) {
     if (it->second.working) {
       std::string chain;
       for (const Recipe* at : path_) chain += at->symbol->name + " → ";
-      sink().error(code::module_too_large, recipe.span, "`" + recipe.symbol->name + "` contains itself")
+      sink()
+          .error(code::module_too_large, recipe.span, "`" + recipe.symbol->name + "` contains itself")
           .label(recipe.symbol->span, "declared here")
           .note(chain + recipe.symbol->name);
     }
     return it->second.info;
   }
   if (path_.size() >= static_cast<std::size_t>(max_depth)) {
-    sink().error(code::module_too_large, recipe.span, "modules are nested more than " + std::to_string(max_depth) + " deep")
+    sink()
+        .error(code::module_too_large, recipe.span,
+               "modules are nested more than " + std::to_string(max_depth) + " deep")
         .label(recipe.symbol->span, "the innermost one is declared here")
         .help("a module that contains itself with other arguments needs a condition under which it ends");
     by_recipe_[key] = {};
@@ -270,7 +263,7 @@ ClassInfo* Instances::make(const Recipe& recipe, bool root) {
   by_recipe_[key].working = true;
   path_.push_back(&instance->recipe);
   const bool ok = [&] {
-    const Static guard(*this);
+    const StaticScope guard(*this);
     return realize(*instance);
   }();
   ClassInfo* info = nullptr;
@@ -354,7 +347,8 @@ std::string Instances::content_key(Instance& instance, bool root) {
       case MemberKind::param: {
         const graph::WeightDecl& weight = made.weights[slot.index];
         for (const graph::DimId dim : weight.type.shape) key += ',' + std::to_string(dim.index);
-        key += ' ' + std::string(name(weight.type.dtype)) + (weight.required_dtype ? std::string(name(*weight.required_dtype)) : "");
+        key += ' ' + std::string(name(weight.type.dtype)) +
+               (weight.required_dtype ? std::string(name(*weight.required_dtype)) : "");
         if (weight.default_value) key += '=' + shortest(*weight.default_value);
         // A weight's formula is its class's, so leaves of equal sizes and other formulas are kept apart.
         if (leaf) {
@@ -386,10 +380,10 @@ std::string Instances::content_key(Instance& instance, bool root) {
 const SignaturePattern* Instances::signature(ClassInfo& info, const MemberDef& method) {
   const auto it = info.signatures.find(&method);
   if (it != info.signatures.end()) return it->second ? &*it->second : nullptr;
-  const Static guard(*this);
+  const StaticScope guard(*this);
   const auto& decl = ast::as<ast::MethodMember>(*method.item);
-  auto pattern = signature_pattern(evaluator_, decl.signature, info.instance->environment(method.level), &info.instance->def,
-                                   method.level, method.name);
+  auto pattern = signature_pattern(evaluator_, decl.signature, info.instance->environment(method.level),
+                                   &info.instance->def, method.level, method.name);
   if (!pattern) info.ok = false;
   auto& stored = info.signatures[&method] = std::move(pattern);
   return stored ? &*stored : nullptr;
@@ -459,94 +453,15 @@ void Instances::finish() {
     graph::Class& made = class_of(*info);
     for (std::size_t i = 0; i < made.weights.size(); ++i) {
       const WeightUse& use = info->weight_uses[i];
-      made.weights[i].role = use.rows                        ? graph::WeightRole::table
-                             : use.product && !use.other     ? graph::WeightRole::matrix
-                                                             : graph::WeightRole::vector;
+      made.weights[i].role = use.rows                    ? graph::WeightRole::table
+                             : use.product && !use.other ? graph::WeightRole::matrix
+                                                         : graph::WeightRole::vector;
     }
     for (std::size_t i = 0; i < made.states.size(); ++i) {
       const StateUse& use = info->state_uses[i];
       if (use.read && !use.unbounded) made.states[i].window = use.widest;
     }
   }
-}
-
-// ---- interfaces -----------------------------------------------------------------------------------------------------
-
-bool Instances::fits(const Recipe& recipe, const Symbol& interface,
-                     std::span<const std::pair<std::string, Value>> arguments, source::Span use) {
-  std::string key = recipe_key(recipe) + '|' + std::to_string(reinterpret_cast<std::uintptr_t>(&interface));
-  for (const auto& [name, value] : arguments) key += ',' + canonical(value);
-  if (const auto it = fits_.find(key); it != fits_.end()) return it->second;
-  bool& result = fits_[key];
-  result = false;
-  Instance* module = instance(recipe);
-  if (module == nullptr) return false;
-  const auto& decl = ast::as<ast::InterfaceDecl>(*interface.decl);
-  const Static guard(*this);
-  Environment scope(interface.file);
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const source::Span span = i < decl.params.size() ? decl.params[i].name.span : interface.span;
-    scope.define(arguments[i].first, arguments[i].second, span);
-  }
-  const auto wrong = [&](const std::string& message, source::Span place, const std::string& note) {
-    auto said = sink().error(code::interface_mismatch, use, "`" + recipe.symbol->name + "` does not fit `" + interface.name + "`: " + message);
-    said.label(place, "the module's").label(interface.span, "the interface is declared here");
-    if (!note.empty()) said.note(note);
-    return false;
-  };
-  for (const ast::Signature& wanted : decl.signatures) {
-    const MemberDef* method = module->def.find(wanted.name.text);
-    if (method == nullptr || method->kind != MemberKind::method) {
-      return wrong("it has no `" + wanted.name.text + "`", module->def.symbol->span,
-                   "asked: " + source_text(wanted.span));
-    }
-    const auto& given = ast::as<ast::MethodMember>(*method->item).signature;
-    const auto asked = signature_pattern(evaluator_, wanted, scope, nullptr, 0, wanted.name.text);
-    const auto has = signature_pattern(evaluator_, given, module->environment(method->level), &module->def, method->level,
-                                       method->name);
-    if (!asked || !has) return false;
-    const std::string both = "asked: " + source_text(wanted.span) + "; has: " + source_text(given.span);
-    const std::size_t count = asked->inputs.size();
-    if (has->inputs.size() < count) {
-      return wrong("its `" + wanted.name.text + "` takes " + counted(has->inputs.size(), "argument") + ", and is given " +
-                       std::to_string(count),
-                   given.span, both);
-    }
-    for (std::size_t i = count; i < has->inputs.size(); ++i) {
-      if (has->inputs[i].default_value) continue;
-      return wrong("its `" + wanted.name.text + "` needs `" + has->inputs[i].name + "` too", has->inputs[i].span, both);
-    }
-    // The interface's own `...` are axes that nobody knows: one axis of its own stands for them.
-    const Ellipsis any = std::vector<graph::DimId>{graph::DimTable::too_large};
-    const auto stands_for = [&](const TypePattern& type) {
-      graph::Type actual = concrete(type, any);
-      return actual;
-    };
-    Ellipsis bound;
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto problem = mismatch(has->inputs[i].type, stands_for(asked->inputs[i].type), module_.dims, bound);
-      if (problem) {
-        return wrong("of the argument for `" + has->inputs[i].name + "`, " + *problem, has->inputs[i].type.span, both);
-      }
-    }
-    if (!asked->results || !has->results) continue;
-    if (asked->results->size() != has->results->size()) {
-      return wrong("it gives " + counted(has->results->size(), "result") + ", and " + std::to_string(asked->results->size()) +
-                       " are asked",
-                   given.span, both);
-    }
-    for (std::size_t i = 0; i < asked->results->size(); ++i) {
-      const graph::Type actual = concrete((*has->results)[i].type, bound);
-      const graph::Type want = stands_for((*asked->results)[i].type);
-      const auto problem = [&]() -> std::optional<std::string> {
-        if (actual.shape != want.shape || actual.dtype != want.dtype) return "its result differs";
-        if (want.index_bound && actual.index_bound != want.index_bound) return "the bound of its result differs";
-        return std::nullopt;
-      }();
-      if (problem) return wrong(*problem, (*has->results)[i].type.span, both);
-    }
-  }
-  return result = true;
 }
 
 }  // namespace modelc::sema

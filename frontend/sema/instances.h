@@ -180,4 +180,27 @@ class Instances final : public InterfaceChecker {
   std::unordered_map<std::string, bool> fits_;               // by recipe and interface
 };
 
+// What is evaluated inside is static: no function is being built.
+class StaticScope {
+ public:
+  explicit StaticScope(Instances& instances)
+      : instances_(instances), builder_(instances.builder), tensors_(instances.evaluator().set_tensors(nullptr)) {
+    instances_.builder = nullptr;
+  }
+  ~StaticScope() {
+    instances_.builder = builder_;
+    instances_.evaluator().set_tensors(tensors_);
+  }
+  StaticScope(const StaticScope&) = delete;
+  StaticScope& operator=(const StaticScope&) = delete;
+
+ private:
+  Instances& instances_;
+  FunctionBuilder* builder_;
+  TensorContext* tensors_;
+};
+
+// What makes a recipe another one: its arguments, and the formulas of its sizes, which are told in messages.
+std::string recipe_key(const Recipe& recipe);
+
 }  // namespace modelc::sema

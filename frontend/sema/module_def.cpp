@@ -118,16 +118,19 @@ std::unique_ptr<ModuleDef> ModuleDefs::make(const Symbol& symbol) {
       return nullptr;
     }
     if (base->kind != SymbolKind::module) {
-      sink_.error(code::bad_base, decl.base->span, "`" + base->name + "` is a " + std::string(word(*base)) + ", not a module")
+      sink_
+          .error(code::bad_base, decl.base->span,
+                 "`" + base->name + "` is a " + std::string(word(*base)) + ", not a module")
           .label(base->span, "`" + base->name + "` is declared here");
       return nullptr;
     }
     const bool cycle = std::any_of(def->levels.begin(), def->levels.end(),
                                    [&](const ModuleDef::Level& level) { return level.symbol == base; });
     if (cycle || def->levels.size() == max_levels) {
-      sink_.error(code::bad_base, decl.base->span,
-                  cycle ? "`" + symbol.name + "` extends itself, by way of `" + base->name + "`"
-                        : "`" + symbol.name + "` has more than " + std::to_string(max_levels) + " bases, one above the other");
+      sink_.error(
+          code::bad_base, decl.base->span,
+          cycle ? "`" + symbol.name + "` extends itself, by way of `" + base->name + "`"
+                : "`" + symbol.name + "` has more than " + std::to_string(max_levels) + " bases, one above the other");
       return nullptr;
     }
     at = base;
@@ -143,7 +146,9 @@ void ModuleDefs::add_level(ModuleDef& def, std::size_t level) {
     const ast::Name& name = at.decl->params[i].name;
     for (std::size_t j = 0; j < i; ++j) {
       if (at.decl->params[j].name.text != name.text) continue;
-      sink_.error(code::duplicate_name, name.span, "the module `" + at.symbol->name + "` has two parameters `" + name.text + "`")
+      sink_
+          .error(code::duplicate_name, name.span,
+                 "the module `" + at.symbol->name + "` has two parameters `" + name.text + "`")
           .label(at.decl->params[j].name.span, "the first is here");
     }
   }
@@ -184,9 +189,7 @@ void ModuleDefs::add_level(ModuleDef& def, std::size_t level) {
         named(MemberKind::method, method.signature.name, method.override_.has_value());
         break;
       }
-      case ast::ItemKind::require:
-        def.requires_.push_back({&ast::as<ast::RequireItem>(*item), level});
-        break;
+      case ast::ItemKind::require: def.requires_.push_back({&ast::as<ast::RequireItem>(*item), level}); break;
       case ast::ItemKind::context: {
         const auto& context = ast::as<ast::ContextMember>(*item);
         if (def.context && def.context->level == level) {
@@ -205,7 +208,9 @@ void ModuleDefs::add_level(ModuleDef& def, std::size_t level) {
         if (same == def.sections.end()) {
           def.sections.push_back({item.get(), level});
         } else if (same->level == level) {
-          sink_.error(code::duplicate_name, item->span, "a section of this kind stands twice in `" + at.symbol->name + "`")
+          sink_
+              .error(code::duplicate_name, item->span,
+                     "a section of this kind stands twice in `" + at.symbol->name + "`")
               .label(same->item->span, "the first is here");
         } else {
           *same = {item.get(), level};
@@ -217,8 +222,9 @@ void ModuleDefs::add_level(ModuleDef& def, std::size_t level) {
         auto it = std::find_if(def.checkpoints.begin(), def.checkpoints.end(),
                                [&](const CheckpointDef& c) { return c.format == block.format.text; });
         if (block.override_ && it == def.checkpoints.end()) {
-          sink_.error(code::override_mismatch, *block.override_,
-                      "there is no block `checkpoint " + block.format.text + "` to override")
+          sink_
+              .error(code::override_mismatch, *block.override_,
+                     "there is no block `checkpoint " + block.format.text + "` to override")
               .help("leave out `override`");
         }
         if (it == def.checkpoints.end()) it = def.checkpoints.insert(it, CheckpointDef{block.format.text, {}});
@@ -242,8 +248,9 @@ void ModuleDefs::add_level(ModuleDef& def, std::size_t level) {
 void ModuleDefs::add_member(ModuleDef& def, std::vector<MemberDef>& own, MemberDef member, bool overrides) {
   const auto twin = std::find_if(own.begin(), own.end(), [&](const MemberDef& m) { return m.name == member.name; });
   if (twin != own.end()) {
-    sink_.error(code::duplicate_name, member.span,
-                "`" + member.name + "` is declared twice in `" + def.levels[member.level].symbol->name + "`")
+    sink_
+        .error(code::duplicate_name, member.span,
+               "`" + member.name + "` is declared twice in `" + def.levels[member.level].symbol->name + "`")
         .label(twin->span, "the first is here")
         .note("parameters, members and locals of a module share one name space");
     return;
@@ -256,12 +263,14 @@ void ModuleDefs::add_member(ModuleDef& def, std::vector<MemberDef>& own, MemberD
     }
     const MemberDef& old = def.members[*at];
     if (old.level == member.level) {
-      sink_.error(code::duplicate_name, member.span, "`" + member.name + "` is declared twice").label(old.span, "the first is here");
+      sink_.error(code::duplicate_name, member.span, "`" + member.name + "` is declared twice")
+          .label(old.span, "the first is here");
       return;
     }
-    sink_.error(code::duplicate_name, member.span,
-                "the base `" + def.levels[old.level].symbol->name + "` already has a " + std::string(word(old.kind)) + " `" +
-                    member.name + "`")
+    sink_
+        .error(code::duplicate_name, member.span,
+               "the base `" + def.levels[old.level].symbol->name + "` already has a " + std::string(word(old.kind)) +
+                   " `" + member.name + "`")
         .label(old.span, "declared here")
         .help(member.kind == MemberKind::let || member.kind == MemberKind::function
                   ? "choose another name, or `remove " + member.name + "` first"
@@ -270,8 +279,9 @@ void ModuleDefs::add_member(ModuleDef& def, std::vector<MemberDef>& own, MemberD
   }
   const std::string& module = def.levels[member.level].symbol->name;
   if (def.levels.size() == member.level + 1) {
-    sink_.error(code::override_mismatch, member.span,
-                "`" + module + "` extends no module, so `" + member.name + "` overrides nothing")
+    sink_
+        .error(code::override_mismatch, member.span,
+               "`" + module + "` extends no module, so `" + member.name + "` overrides nothing")
         .help("leave out `override`");
     member.doubtful = true;
     own.push_back(std::move(member));
@@ -280,8 +290,9 @@ void ModuleDefs::add_member(ModuleDef& def, std::vector<MemberDef>& own, MemberD
   if (!at) {
     std::vector<std::string> names;
     for (const MemberDef& m : def.members) names.push_back(m.name);
-    sink_.error(code::override_mismatch, member.span,
-                "`" + member.name + "` overrides nothing: no base of `" + module + "` has a member of this name")
+    sink_
+        .error(code::override_mismatch, member.span,
+               "`" + member.name + "` overrides nothing: no base of `" + module + "` has a member of this name")
         .label(def.levels[member.level + 1].symbol->span, "the base is declared here")
         .help(diag::did_you_mean(member.name, names));
     member.doubtful = true;
@@ -295,9 +306,10 @@ void ModuleDefs::add_member(ModuleDef& def, std::vector<MemberDef>& own, MemberD
     return;
   }
   if (old.kind != member.kind) {
-    sink_.error(code::override_mismatch, member.span,
-                "`" + member.name + "` is a " + std::string(word(member.kind)) + " here and a " + std::string(word(old.kind)) +
-                    " in the base")
+    sink_
+        .error(code::override_mismatch, member.span,
+               "`" + member.name + "` is a " + std::string(word(member.kind)) + " here and a " +
+                   std::string(word(old.kind)) + " in the base")
         .label(old.span, "the base's is declared here")
         .help("`remove " + member.name + "`, then declare it anew without `override`");
     return;
@@ -322,8 +334,9 @@ void ModuleDefs::remove(ModuleDef& def, const ast::RemoveItem& item, std::size_t
   if (!at || def.members[*at].level == level) {
     std::vector<std::string> names;
     for (const MemberDef& m : def.members) names.push_back(m.name);
-    sink_.error(code::override_mismatch, item.name.span,
-                "there is nothing to remove: no base of `" + module + "` has a member `" + item.name.text + "`")
+    sink_
+        .error(code::override_mismatch, item.name.span,
+               "there is nothing to remove: no base of `" + module + "` has a member `" + item.name.text + "`")
         .help(diag::did_you_mean(item.name.text, names));
     return;
   }
@@ -337,9 +350,10 @@ void ModuleDefs::check_name(const ModuleDef& def, const MemberDef& member) {
   for (std::size_t level = member.level; level < def.levels.size(); ++level) {
     for (const ast::Param& param : def.levels[level].decl->params) {
       if (param.name.text != member.name) continue;
-      sink_.error(code::duplicate_name, member.span,
-                  "`" + member.name + "` is a parameter of `" + def.levels[level].symbol->name + "` and cannot be a " +
-                      std::string(word(member.kind)) + " too")
+      sink_
+          .error(code::duplicate_name, member.span,
+                 "`" + member.name + "` is a parameter of `" + def.levels[level].symbol->name + "` and cannot be a " +
+                     std::string(word(member.kind)) + " too")
           .label(param.name.span, "the parameter is declared here")
           .note("parameters, members and locals of a module share one name space");
       return;
@@ -349,8 +363,9 @@ void ModuleDefs::check_name(const ModuleDef& def, const MemberDef& member) {
   const Symbol* axis = find_symbol(file, member.name).symbol;
   if (axis != nullptr && axis->kind != SymbolKind::axis) axis = nullptr;
   if (axis == nullptr && !is_prelude_axis(member.name)) return;
-  auto builder = sink_.error(code::duplicate_name, member.span,
-                             "`" + member.name + "` is a run-time axis and cannot be a " + std::string(word(member.kind)) + " too");
+  auto builder = sink_.error(
+      code::duplicate_name, member.span,
+      "`" + member.name + "` is a run-time axis and cannot be a " + std::string(word(member.kind)) + " too");
   if (axis != nullptr) builder.label(axis->span, "the axis is declared here");
 }
 
@@ -360,9 +375,10 @@ void ModuleDefs::finish(ModuleDef& def) {
     for (const ast::Param& param : def.levels[level].decl->params) {
       const MemberDef* member = def.find(param.name.text);
       if (member == nullptr || member->level <= level) continue;
-      sink_.error(code::duplicate_name, param.name.span,
-                  "the base `" + def.levels[member->level].symbol->name + "` has a " + std::string(word(member->kind)) + " `" +
-                      member->name + "`: a parameter of this name would hide it")
+      sink_
+          .error(code::duplicate_name, param.name.span,
+                 "the base `" + def.levels[member->level].symbol->name + "` has a " + std::string(word(member->kind)) +
+                     " `" + member->name + "`: a parameter of this name would hide it")
           .label(member->span, "declared here");
     }
   }

@@ -1,7 +1,7 @@
 // Modules as definitions: one name space for parameters and members, inheritance resolved.
 //
-// `module A(c: C) extends B(c)` has B's members, each replaced by what A overrides, without what A removes, and A's own.
-// A text of a base goes on seeing the base's parameters and file; members are looked up in the whole, so that a base's
+// `module A(c: C) extends B(c)` has B's members, each replaced by what A overrides, without what A removes, and A's
+// own. A text of a base goes on seeing the base's parameters and file; members are looked up in the whole, so that a base's
 // forward calls what the derived module puts in its place.
 #pragma once
 

@@ -31,16 +31,20 @@ class Resolved {
     std::uint64_t elements = 0;
     for (const auto& weight : weights) {
       std::uint64_t n = 1;
-      for (const graph::DimId dim : weight.decl->type.shape) n *= static_cast<std::uint64_t>(m_.dims.value(dim).value_or(0));
+      for (const graph::DimId dim : weight.decl->type.shape)
+        n *= static_cast<std::uint64_t>(m_.dims.value(dim).value_or(0));
       elements += n;
     }
     line(1, "weights: " + counted(weights.size(), "tensor") + ", " + grouped(elements) + " elements");
-    for (const auto& weight : weights) line(2, weight.name + ": " + graph::shape_text(weight.decl->type.shape, m_.dims));
+    for (const auto& weight : weights)
+      line(2, weight.name + ": " + graph::shape_text(weight.decl->type.shape, m_.dims));
     return std::move(out_);
   }
 
  private:
-  void line(int depth, const std::string& text) { out_ += std::string(static_cast<std::size_t>(depth) * 2, ' ') + text + "\n"; }
+  void line(int depth, const std::string& text) {
+    out_ += std::string(static_cast<std::size_t>(depth) * 2, ' ') + text + "\n";
+  }
 
   static std::string value(const std::variant<std::int64_t, double, bool, std::string>& v) {
     struct {
@@ -65,7 +69,8 @@ class Resolved {
       switch (kind) {
         case 'w': weight(made.weights[index]); break;
         case 'c':
-          line(2, "const " + made.consts[index].name + ": " + graph::text(made.consts[index].type, m_.dims) + place(made.consts[index].where));
+          line(2, "const " + made.consts[index].name + ": " + graph::text(made.consts[index].type, m_.dims) +
+                      place(made.consts[index].where));
           break;
         case 's': state(made.states[index]); break;
         case 'm': child(made.children[index]); break;
@@ -79,7 +84,8 @@ class Resolved {
 
   void weight(const graph::WeightDecl& w) {
     constexpr std::string_view roles[] = {"matrix", "table", "vector"};
-    std::string text = "param " + at(w.name, w.path) + ": " + (w.required_dtype ? std::string(name(*w.required_dtype)) : "") + w.shape_text;
+    std::string text = "param " + at(w.name, w.path) + ": " +
+                       (w.required_dtype ? std::string(name(*w.required_dtype)) : "") + w.shape_text;
     const std::string sizes = graph::shape_text(w.type.shape, m_.dims);
     if (!w.shape_numbers.empty()) text += " = " + w.shape_numbers;
     if (sizes != w.shape_text && sizes != w.shape_numbers) text += " = " + sizes;
@@ -116,12 +122,14 @@ class Resolved {
   void signature(const graph::Function& f) {
     std::string text = (f.kind == graph::FunctionKind::forward ? "" : "entry ") + f.name + "(";
     for (std::size_t i = 0; i < f.inputs.size(); ++i) {
-      text += (i == 0 ? "" : ", ") + f.inputs[i].name + ": " + graph::text(f.values[f.inputs[i].value.index].type, m_.dims);
+      text +=
+          (i == 0 ? "" : ", ") + f.inputs[i].name + ": " + graph::text(f.values[f.inputs[i].value.index].type, m_.dims);
     }
     text += ")";
     for (std::size_t i = 0; i < f.body.results.size(); ++i) {
       const std::string& result = i < f.result_names.size() ? f.result_names[i] : "";
-      text += (i == 0 ? " -> " : ", ") + (result.empty() ? "" : result + ": ") + graph::text(f.values[f.body.results[i].index].type, m_.dims);
+      text += (i == 0 ? " -> " : ", ") + (result.empty() ? "" : result + ": ") +
+              graph::text(f.values[f.body.results[i].index].type, m_.dims);
     }
     line(2, text + place(f.where));
   }
@@ -130,7 +138,8 @@ class Resolved {
     line(1, "checkpoint " + rules.format);
     for (const auto& r : rules.renames) line(2, r.file + " = " + r.model + place(r.where));
     for (const auto& r : rules.aliases) {
-      line(2, "alias " + r.weight + " = " + r.target + (r.off_when.empty() ? "" : " off: " + r.off_when) + place(r.where));
+      line(2,
+           "alias " + r.weight + " = " + r.target + (r.off_when.empty() ? "" : " off: " + r.off_when) + place(r.where));
     }
     for (const auto& r : rules.ignores) line(2, "ignore " + r.pattern + place(r.where));
   }

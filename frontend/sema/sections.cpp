@@ -50,10 +50,11 @@ class Sections {
   }
 
   void target(const ast::Tensor& tensor) {
-    if (tensor.quoted) return;                       // a part of a component may stand in it
+    if (tensor.quoted) return;  // a part of a component may stand in it
     for (const ast::Seg& seg : tensor.segs) {
       if (seg.kind != ast::SegKind::name || components_.contains(seg.text)) continue;
-      in_.sink().error(code::section_target_unknown, seg.span, "no module and no weight is called `" + seg.text + "`")
+      in_.sink()
+          .error(code::section_target_unknown, seg.span, "no module and no weight is called `" + seg.text + "`")
           .help(diag::did_you_mean(seg.text, {components_.begin(), components_.end()}));
       return;
     }
@@ -68,7 +69,9 @@ class Sections {
         if (!word) target(t);
       }
       if (std::find(dtypes.begin(), dtypes.end(), entry.dtype.text) != dtypes.end()) continue;
-      in_.sink().error(code::section_target_unknown, entry.dtype.span, "a policy is f32, f16 or bf16, not `" + entry.dtype.text + "`")
+      in_.sink()
+          .error(code::section_target_unknown, entry.dtype.span,
+                 "a policy is f32, f16 or bf16, not `" + entry.dtype.text + "`")
           .help(diag::did_you_mean(entry.dtype.text, dtypes));
     }
   }
@@ -79,7 +82,8 @@ class Sections {
       if (encoding_from_name(entry.type.text)) continue;
       std::vector<std::string> names;
       for (int i = 0; i < encoding_count; ++i) names.emplace_back(name(static_cast<Encoding>(i)));
-      in_.sink().error(code::section_target_unknown, entry.type.span, "there is no encoding `" + entry.type.text + "`")
+      in_.sink()
+          .error(code::section_target_unknown, entry.type.span, "there is no encoding `" + entry.type.text + "`")
           .help(diag::did_you_mean(entry.type.text, names));
     }
   }
@@ -93,8 +97,9 @@ class Sections {
           value = in_.evaluator().field(value, path.parts[i], path.parts[i - 1].span);
         }
         if (value.is_error() || value.is(ValueKind::integer) || value.is_none()) continue;
-        in_.sink().error(code::section_target_unknown, path.span, "an axis is split by one of its factors, a whole number: `" + path.text() +
-                                                                      "` is " + kind_name(value));
+        in_.sink().error(
+            code::section_target_unknown, path.span,
+            "an axis is split by one of its factors, a whole number: `" + path.text() + "` is " + kind_name(value));
       }
     }
   }
@@ -108,7 +113,8 @@ class Sections {
         if (end == nullptr) continue;
         const Value value = in_.evaluator().eval(*end, env);
         if (value.is_error() || value.is(ValueKind::integer)) continue;
-        in_.sink().error(code::section_target_unknown, end->span, "a range of layers has whole numbers, not " + kind_name(value));
+        in_.sink().error(code::section_target_unknown, end->span,
+                         "a range of layers has whole numbers, not " + kind_name(value));
       }
     }
   }
@@ -121,8 +127,10 @@ class Sections {
 
 std::string_view later(ast::ItemKind kind) {
   switch (kind) {
-    case ast::ItemKind::policy: return "`policy` takes effect in a later version: everything is computed, carried and cached in f32";
-    case ast::ItemKind::quantize: return "`quantize` takes effect in a later version: weights are used as the checkpoint stores them";
+    case ast::ItemKind::policy:
+      return "`policy` takes effect in a later version: everything is computed, carried and cached in f32";
+    case ast::ItemKind::quantize:
+      return "`quantize` takes effect in a later version: weights are used as the checkpoint stores them";
     case ast::ItemKind::shard: return "`shard` takes effect in a later version: the whole model runs on one device";
     case ast::ItemKind::place: return "`place` takes effect in a later version: the whole model runs on one device";
     default: return "";

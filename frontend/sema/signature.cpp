@@ -58,7 +58,8 @@ FormulaPtr substitute(const FormulaPtr& formula, const ast::ModuleDecl& decl) {
 
 FormulaPtr with_arguments(const FormulaPtr& formula, const ModuleDef& module, std::size_t level) {
   FormulaPtr result = formula;
-  for (std::size_t i = std::min(level + 1, module.levels.size()); i-- > 0;) result = substitute(result, *module.levels[i].decl);
+  for (std::size_t i = std::min(level + 1, module.levels.size()); i-- > 0;)
+    result = substitute(result, *module.levels[i].decl);
   return result;
 }
 
@@ -75,13 +76,15 @@ std::optional<DimId> dim_of(const Value& size, DimTable& dims) {
 
 class TypeReader {
  public:
-  TypeReader(Evaluator& evaluator, const Environment& env, const ModuleDef* module, std::size_t level, std::string_view what)
+  TypeReader(Evaluator& evaluator, const Environment& env, const ModuleDef* module, std::size_t level,
+             std::string_view what)
       : ev_(evaluator), env_(env), module_(module), level_(level), what_(what) {}
 
   std::optional<TypePattern> read(const ast::Type& type) {
     TypePattern out;
     out.span = type.span;
-    if (type.optional) return wrong(type.span, "cannot be `?`: a tensor is there or it is not, which the module's arguments say");
+    if (type.optional)
+      return wrong(type.span, "cannot be `?`: a tensor is there or it is not, which the module's arguments say");
     switch (type.kind) {
       case ast::TypeKind::tensor: return shape(ast::as<ast::TensorType>(type).shape, std::move(out));
       case ast::TypeKind::index: {
@@ -108,7 +111,8 @@ class TypeReader {
         const auto dtype = dtype_from_name(text);
         if (!dtype || named.args) break;
         if (!named.shape) return wrong(type.span, "needs a shape: write `" + text + "[]` for one number");
-        if (!graph::is_value_dtype(*dtype) && !weight_) return wrong(type.span, "cannot be " + text + ": only files hold such numbers");
+        if (!graph::is_value_dtype(*dtype) && !weight_)
+          return wrong(type.span, "cannot be " + text + ": only files hold such numbers");
         out.dtype = *dtype;
         out.typed = true;
         return shape(*named.shape, std::move(out));
@@ -200,8 +204,9 @@ std::optional<SignaturePattern> signature_pattern(Evaluator& evaluator, const as
         input.default_value = value.as_real();
       } else {
         if (!value.is_error()) {
-          evaluator.sink().error(code::wrong_type, param.default_value->span,
-                                 "the default of " + what.substr(4) + " is " + kind_name(value) + ", not a number or a boolean");
+          evaluator.sink().error(
+              code::wrong_type, param.default_value->span,
+              "the default of " + what.substr(4) + " is " + kind_name(value) + ", not a number or a boolean");
         }
         ok = false;
         continue;
@@ -215,7 +220,8 @@ std::optional<SignaturePattern> signature_pattern(Evaluator& evaluator, const as
       TypeReader reader(evaluator, env, module, level, "a result of `" + std::string(owner) + "`");
       auto type = reader.read(*item.type);
       if (type && type->kind != graph::TypeKind::tensor) {
-        evaluator.sink().error(code::unknown_type, item.type->span, "a result of `" + std::string(owner) + "` must be a tensor");
+        evaluator.sink().error(code::unknown_type, item.type->span,
+                               "a result of `" + std::string(owner) + "` must be a tensor");
         type.reset();
       }
       if (!type) {
@@ -230,8 +236,9 @@ std::optional<SignaturePattern> signature_pattern(Evaluator& evaluator, const as
     for (const auto& result : *out.results) {
       if (!result.type.has_ellipsis()) continue;
       evaluator.sink().error(code::unknown_type, result.type.span,
-                             "`...` in a result of `" + std::string(owner) + "` stands for the axes that `...` in a parameter does, "
-                             "and no parameter has it");
+                             "`...` in a result of `" + std::string(owner) +
+                                 "` stands for the axes that `...` in a parameter does, "
+                                 "and no parameter has it");
       return std::nullopt;
     }
   }
@@ -255,7 +262,9 @@ std::optional<std::string> mismatch(const TypePattern& declared, const graph::Ty
                                     Ellipsis& ellipsis) {
   if (declared.kind != actual.kind) {
     const auto name = [&](graph::TypeKind kind) {
-      return kind == graph::TypeKind::batch ? "a Batch" : kind == graph::TypeKind::sequences ? "a Sequences" : "a tensor";
+      return kind == graph::TypeKind::batch       ? "a Batch"
+             : kind == graph::TypeKind::sequences ? "a Sequences"
+                                                  : "a tensor";
     };
     return std::string("it is ") + name(actual.kind) + ", not " + name(declared.kind);
   }

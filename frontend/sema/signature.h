@@ -59,7 +59,7 @@ using Ellipsis = std::optional<std::vector<graph::DimId>>;
 // arguments: [out_dim, in_dim] of Linear becomes [heads * d, hidden_size].
 FormulaPtr with_arguments(const FormulaPtr& formula, const ModuleDef& module, std::size_t level);
 
-// A tensor's type as written in a module at `level`, or nothing (reported). `what` names the place: "the param `weight`".
+// A tensor's type as written in a module at `level`, or nothing (reported). `what` names the place: "the param `w`".
 std::optional<TypePattern> type_pattern(Evaluator& evaluator, const ast::Type& type, const Environment& env,
                                         const ModuleDef* module, std::size_t level, std::string_view what);
 // A whole signature; of an interface, `module` is null.

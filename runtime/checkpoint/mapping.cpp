@@ -86,8 +86,15 @@ class Mapper {
     const std::string own_name = names_.in_file(w.name);
     const auto own = tensor_of(own_name);
     const Alias* off = nullptr;
-    const auto target_name = alias_target(w.name, &off);
-    const auto target = target_name ? tensor_of(names_.in_file(*target_name)) : std::nullopt;
+    // a = b and b = c: the first of the chain that the file holds. More steps than aliases is a circle.
+    auto target_name = alias_target(w.name, &off);
+    auto target = target_name ? tensor_of(names_.in_file(*target_name)) : std::nullopt;
+    for (std::size_t step = 0; target_name && !target && step < aliases_.size(); ++step) {
+      const auto next = alias_target(*target_name, nullptr);
+      if (!next) break;
+      target_name = next;
+      target = tensor_of(names_.in_file(*target_name));
+    }
     if (own) needed_[*own] = true;
     if (target) {
       needed_[*target] = true;
@@ -105,11 +112,17 @@ class Mapper {
       compare(i, *own);
     } else if (w.has_default) {
       source.kind = WeightSource::Kind::default_value;
-    } else if (!target_name) {                             // a missing target is reported as itself
+    } else if (!target_name) {
       missing_.push_back({i, own_name, off});
-    } else if (!is_weight(*target_name)) {
+    } else if (!reported_as_missing(*target_name)) {       // a target that is missing is reported as itself, and that is enough
       missing_.push_back({i, own_name, nullptr});
     }
+  }
+
+  // Whether this weight has no tensor, no default and no alias: then it stands in the report.
+  bool reported_as_missing(const std::string& name) {
+    if (!is_weight(name) || alias_target(name, nullptr)) return false;
+    return !weights_[by_name_.at(name)].has_default;
   }
 
   bool is_weight(const std::string& name) {

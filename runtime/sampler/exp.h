@@ -17,9 +17,9 @@ inline double exp_nonpositive(double exponent) {
   const int k = static_cast<int>(x * log2_e - 0.5);
   const double r = (x - k * ln2_upper) - k * ln2_lower;
   // Taylor to the 13th power: the rest is below 0.3466^14 / 14! = 4e-18.
-  constexpr double inverse_factorials[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
-                                           1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
-                                           1.0 / 6,          0.5,             1.0};
+  constexpr double inverse_factorials[] = {
+      1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
+      1.0 / 720,        1.0 / 120,       1.0 / 24,       1.0 / 6,       0.5,          1.0};
   double sum = 0;
   for (const double c : inverse_factorials) sum = (sum + c) * r;
   const double scale = std::bit_cast<double>(static_cast<std::uint64_t>(k + 1023) << 52);  // 2^k, k >= -1022

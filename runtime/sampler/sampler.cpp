@@ -106,8 +106,11 @@ Status Sampler::adjust(std::span<const float> logits, std::span<const std::int32
   logits_.resize(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (!std::isfinite(logits[i]))
-      return Error{"sampler-logits", "the logit of token " + std::to_string(i) + " is " + shortest(logits[i]), {},
-                   "weights or activations overflowed or are not initialised; `verify` shows the first stage that does"};
+      return Error{
+          "sampler-logits",
+          "the logit of token " + std::to_string(i) + " is " + shortest(logits[i]),
+          {},
+          "weights or activations overflowed or are not initialised; `verify` shows the first stage that does"};
     logits_[i] = logits[i];
   }
   for (const auto& [id, bias] : options_.logit_bias) {
@@ -141,7 +144,8 @@ void Sampler::filter() {
   const double least = k > 0 && k < logits_.size() ? kth_largest(k) : forbidden;
   candidates_.clear();
   for (std::size_t i = 0; i < logits_.size(); ++i)
-    if (logits_[i] >= least && logits_[i] != forbidden) candidates_.push_back({static_cast<std::int32_t>(i), logits_[i], 0});
+    if (logits_[i] >= least && logits_[i] != forbidden)
+      candidates_.push_back({static_cast<std::int32_t>(i), logits_[i], 0});
   weights_.resize(candidates_.size());
   const double temperature = options_.temperature;
   for (std::size_t i = 0; i < weights_.size(); ++i) weights_[i] = (candidates_[i].logit - largest) / temperature;
@@ -179,8 +183,8 @@ void Sampler::keep_top_p() {
   double total = 0;
   for (const Candidate& c : candidates_) total += c.weight;
   const double wanted = static_cast<double>(options_.top_p) * total;
-  // What lies below the n-th part of the rest cannot be needed: all such together are less than the rest. Halved, so that
-  // rounding does not matter; of a peaked distribution this leaves few to sort.
+  // What lies below the n-th part of the rest cannot be needed: all such together are less than the rest. Halved, so
+  // that rounding does not matter; of a peaked distribution this leaves few to sort.
   const double small = 0.5 * (total - wanted) / static_cast<double>(candidates_.size());
   sorted_.clear();
   for (const Candidate& c : candidates_)

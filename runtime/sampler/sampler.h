@@ -34,14 +34,14 @@ struct TokenProbability {
 // The order is that of transformers' generate():
 //   1. logit bias
 //   2. repetition penalty, once for each token of the history: logit / penalty where positive, logit * penalty else
-//   3. temperature 0: the largest logit, the lowest id among equals, and nothing else of the below; else logit / temperature
+//   3. temperature 0: the largest logit, the lowest id among equals, and nothing of the below; else logit / temperature
 //   4. top-k: everything below the k-th largest goes (what equals it stays, so that more than k may)
 //   5. top-p, of the probabilities renewed after 4: the most probable in turn until their sum reaches top_p, always at
 //      least one; among equals the lower id comes first
 //   6. min-p: everything below min_p times the largest probability goes
 //   7. one draw from what is left, renewed to a sum of 1
-// The same options, logits and history give the same tokens on every machine: the generator, the exponential function and
-// the order of every sum are fixed here.
+// The same options, logits and history give the same tokens on every machine: the generator, the exponential function
+// and the order of every sum are fixed here.
 class Sampler {
  public:
   static Result<Sampler> create(SamplerOptions options);
@@ -78,8 +78,8 @@ class Sampler {
   SamplerOptions options_;
   Random random_;
   // Scratch, kept so that a call allocates nothing.
-  std::vector<double> logits_;         // [vocabulary] after bias and penalty; in double nothing overflows
-  std::vector<std::uint64_t> seen_;    // [vocabulary] the call that last penalised the token
+  std::vector<double> logits_;       // [vocabulary] after bias and penalty; in double nothing overflows
+  std::vector<std::uint64_t> seen_;  // [vocabulary] the call that last penalised the token
   std::uint64_t call_ = 0;
   std::vector<double> top_, weights_;
   std::vector<Candidate> candidates_;  // by id ascending

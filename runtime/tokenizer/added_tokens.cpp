@@ -14,7 +14,8 @@ void Trie::add(std::string_view key, std::size_t value) {
   for (const char c : key) {
     const auto byte = static_cast<unsigned char>(c);
     auto& next = nodes_[at].next;
-    const auto found = std::lower_bound(next.begin(), next.end(), byte, [](const auto& n, auto b) { return n.first < b; });
+    const auto found =
+        std::lower_bound(next.begin(), next.end(), byte, [](const auto& n, auto b) { return n.first < b; });
     if (found != next.end() && found->first == byte) {
       at = found->second;
       continue;
@@ -37,7 +38,8 @@ std::optional<Trie::Found> Trie::find(std::string_view text, std::size_t at) con
       if (i == text.size()) break;
       const auto& next = nodes_[node].next;
       const auto byte = static_cast<unsigned char>(text[i]);
-      const auto found = std::lower_bound(next.begin(), next.end(), byte, [](const auto& n, auto b) { return n.first < b; });
+      const auto found =
+          std::lower_bound(next.begin(), next.end(), byte, [](const auto& n, auto b) { return n.first < b; });
       node = found != next.end() && found->first == byte ? found->second : 0;
     }
     if (longest) return longest;
@@ -45,8 +47,8 @@ std::optional<Trie::Found> Trie::find(std::string_view text, std::size_t at) con
   return std::nullopt;
 }
 
-AddedTokens AddedTokens::read(const std::vector<Reader>& list, const Vocabulary& vocabulary, const Normalizer* normalizer,
-                              std::vector<std::string>& warnings) {
+AddedTokens AddedTokens::read(const std::vector<Reader>& list, const Vocabulary& vocabulary,
+                              const Normalizer* normalizer, std::vector<std::string>& warnings) {
   AddedTokens added;
   // The reference counts from the size of the vocabulary, which is its largest id + 1 unless the numbering has holes.
   auto next_id = static_cast<std::int32_t>(vocabulary.size());
@@ -155,8 +157,10 @@ Result<Pieces> AddedTokens::extract(std::string_view text, const Normalizer* nor
       part = rewritten;
     }
     return scan(normalized_, part, [&](const AddedToken* inner, std::string_view rest) -> Status {
-      if (inner) add_token(*inner);
-      else pieces.add_text(rest);
+      if (inner)
+        add_token(*inner);
+      else
+        pieces.add_text(rest);
       return {};
     });
   });

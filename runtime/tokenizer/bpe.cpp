@@ -13,8 +13,8 @@ namespace modelc {
 
 namespace {
 
-// The two parts of an entry of "merges", "a b" or ["a", "b"]; both empty, without data, for a line "#version..". Gives what
-// is wrong, if anything.
+// The two parts of an entry of "merges", "a b" or ["a", "b"]; both empty, without data, for a line "#version..". Gives
+// what is wrong, if anything.
 std::string merge_parts(const Json& entry, std::string_view& left, std::string_view& right) {
   left = right = {};
   if (const std::string* text = entry.as_string()) {
@@ -63,8 +63,8 @@ void merge_short_word(const MergeTable& merges, std::vector<std::int32_t>& symbo
   std::vector<MergeTable::Merge> pairs(symbols.size() - 1);
   for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = merges.find(symbols[i], symbols[i + 1]);
   while (!pairs.empty()) {
-    const auto best = std::min_element(pairs.begin(), pairs.end(),
-                                       [](const auto& a, const auto& b) { return a.rank < b.rank; });
+    const auto best =
+        std::min_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
     if (best->rank == MergeTable::none) return;
     const std::size_t i = static_cast<std::size_t>(best - pairs.begin());
     symbols[i] = best->id;
@@ -86,7 +86,8 @@ void merge_long_word(const MergeTable& merges, std::vector<std::int32_t>& symbol
   };
   const std::size_t n = symbols.size();
   std::vector<Link> links(n);
-  // Rank above position: the queue's order, and all that an entry needs. It is stale where its pair has another rank now.
+  // Rank above position: the queue's order, and all that an entry needs. It is stale where its pair has another rank
+  // now.
   using Entry = std::uint64_t;
   std::vector<Entry> entries;
   entries.reserve(n);
@@ -156,8 +157,10 @@ void Bpe::encode(const Pieces& pieces, std::vector<std::int32_t>& ids) const {
   WordCache::Use cache(cache_);
   std::vector<std::int32_t> symbols;
   for (const Piece& p : pieces.pieces) {
-    if (p.is_text()) encode_word(pieces.view(p), cache, symbols, ids);
-    else ids.push_back(p.id);
+    if (p.is_text())
+      encode_word(pieces.view(p), cache, symbols, ids);
+    else
+      ids.push_back(p.id);
   }
 }
 
@@ -174,8 +177,10 @@ void Bpe::encode_word(std::string_view word, WordCache::Use& cache, std::vector<
     symbols.push_back(whole);
   } else {
     symbols_of(word, symbols);
-    if (symbols.size() <= short_word) merge_short_word(merges_, symbols);
-    else merge_long_word(merges_, symbols);
+    if (symbols.size() <= short_word)
+      merge_short_word(merges_, symbols);
+    else
+      merge_long_word(merges_, symbols);
   }
   ids.insert(ids.end(), symbols.begin(), symbols.end());
   cache.keep(word, hash, symbols);
@@ -254,7 +259,10 @@ void Bpe::read_merges(const Reader& reader) {
     const std::int32_t left = vocabulary_.find(p.left, p.left_hash), right = vocabulary_.find(p.right, p.right_hash);
     const std::int32_t merged = find_merged(p.left, p.right, guess);
     if (left < 0 || right < 0 || merged < 0)
-      return fail(i, "the token " + quote(left < 0 ? p.left : right < 0 ? p.right : std::string(p.left).append(p.right)) +
+      return fail(i, "the token " +
+                         quote(left < 0    ? p.left
+                               : right < 0 ? p.right
+                                           : std::string(p.left).append(p.right)) +
                          " is not in the vocabulary");
     merges_.prefetch(left, right);
     place = {left, right, {rank++, merged}};
@@ -293,13 +301,13 @@ std::unique_ptr<Bpe> Bpe::read(const Reader& reader) {
     const std::string token = reader.string("unk_token");
     bpe->unknown_ = bpe->vocabulary_.find(token);
     if (bpe->unknown_ < 0)
-      reader.member("unk_token").fail("tokenizer-vocabulary", "the token " + quote(token) + " is not in the vocabulary");
+      reader.member("unk_token")
+          .fail("tokenizer-vocabulary", "the token " + quote(token) + " is not in the vocabulary");
   }
   if (reader.boolean("byte_fallback", false)) {
     constexpr char digits[] = "0123456789ABCDEF";
     for (unsigned b = 0; b < 256; ++b)
-      bpe->byte_tokens_.push_back(
-          bpe->vocabulary_.find(std::string("<0x") + digits[b >> 4] + digits[b & 15] + ">"));
+      bpe->byte_tokens_.push_back(bpe->vocabulary_.find(std::string("<0x") + digits[b >> 4] + digits[b & 15] + ">"));
   }
   if (!reader.ok()) return nullptr;
   return bpe;

@@ -1,5 +1,5 @@
-// Byte-pair encoding: a word begins as its characters, and of all pairs of neighbours the one whose merge has the lowest
-// rank is merged, the leftmost first, until no pair has a merge.
+// Byte-pair encoding: a word begins as its characters, and of all pairs of neighbours the one whose merge has the
+// lowest rank is merged, the leftmost first, until no pair has a merge.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,8 @@ class MergeTable {
   std::size_t mask_ = 1, used_ = 0;
 };
 
-// Merges `symbols` in place. Two ways to the same result: `short_word` looks through all pairs for each merge, `long_word`
-// keeps them in a priority queue and takes time n log n.
+// Merges `symbols` in place. Two ways to the same result: `short_word` looks through all pairs for each merge,
+// `long_word` keeps them in a priority queue and takes time n log n.
 void merge_short_word(const MergeTable& merges, std::vector<std::int32_t>& symbols);
 void merge_long_word(const MergeTable& merges, std::vector<std::int32_t>& symbols);
 
@@ -76,11 +76,11 @@ class Bpe : public Model {
 
   Vocabulary vocabulary_;
   MergeTable merges_;
-  std::vector<std::int32_t> characters_;  // id by code below 0x800, -1 where there is none
-  std::vector<std::int32_t> byte_tokens_; // id of <0x00> .. <0xFF>, -1 where missing; empty without byte_fallback
-  std::int32_t unknown_ = -1;             // id of unk_token; -1: unknown characters are left out
-  bool fuse_unknown_ = false;             // one unk_token for a run of unknown characters
-  bool ignore_merges_ = false;            // a word that is a token becomes that token, whatever the merges say
+  std::vector<std::int32_t> characters_;   // id by code below 0x800, -1 where there is none
+  std::vector<std::int32_t> byte_tokens_;  // id of <0x00> .. <0xFF>, -1 where missing; empty without byte_fallback
+  std::int32_t unknown_ = -1;              // id of unk_token; -1: unknown characters are left out
+  bool fuse_unknown_ = false;              // one unk_token for a run of unknown characters
+  bool ignore_merges_ = false;             // a word that is a token becomes that token, whatever the merges say
   mutable WordCache cache_;
 };
 

@@ -1,6 +1,6 @@
-// The alphabet of byte-level vocabularies: each of the 256 bytes is written as one printable character, so that tokens are
-// text. Bytes that are printable in Latin-1 (but not the soft hyphen) stand for themselves; the others, in order, are
-// U+0100, U+0101, ...: a space is U+0120, "Ġ".
+// The alphabet of byte-level vocabularies: each of the 256 bytes is written as one printable character, so that tokens
+// are text. Bytes that are printable in Latin-1 (but not the soft hyphen) stand for themselves; the others, in order,
+// are U+0100, U+0101, ...: a space is U+0120, "Ġ".
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ struct ByteAlphabet {
     char text[2];
     std::uint8_t size;
   };
-  std::array<Spelling, 256> spelling{};     // by byte
-  std::array<std::int16_t, 0x144> byte{};   // by character; -1 outside the alphabet
+  std::array<Spelling, 256> spelling{};    // by byte
+  std::array<std::int16_t, 0x144> byte{};  // by character; -1 outside the alphabet
 
   static constexpr bool stands_for_itself(unsigned b) {
     return (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || (b >= 0xAE && b <= 0xFF);

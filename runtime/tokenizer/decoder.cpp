@@ -90,7 +90,8 @@ class ByteFallback : public Decoder {
     }
     void end() override {
       if (row_.empty()) return;
-      if (utf8::valid_prefix(row_) == row_.size()) next_.push(row_, true);
+      if (utf8::valid_prefix(row_) == row_.size())
+        next_.push(row_, true);
       else
         for (std::size_t i = 0; i < row_.size(); ++i) next_.push(utf8::replacement, true);
       row_.clear();
@@ -147,8 +148,10 @@ class Replace : public Decoder {
       matches_.clear();
       // A literal, which never fails.
       static_cast<void>(replace_.pattern_.find_all(token, matches_));
-      if (matches_.empty()) next_.push(token, true);
-      else next_.push(replace_matches(token, matches_, replace_.content_), true);
+      if (matches_.empty())
+        next_.push(token, true);
+      else
+        next_.push(replace_matches(token, matches_, replace_.content_), true);
     }
 
    private:
@@ -158,7 +161,9 @@ class Replace : public Decoder {
 
  public:
   Replace(Pattern pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override { return std::make_unique<Step>(next, *this); }
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override {
+    return std::make_unique<Step>(next, *this);
+  }
 
  private:
   Pattern pattern_;
@@ -216,7 +221,9 @@ class Strip : public Decoder {
  public:
   Strip(std::string character, std::size_t start, std::size_t stop)
       : character_(std::move(character)), start_(start), stop_(stop) {}
-  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override { return std::make_unique<Step>(next, *this); }
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override {
+    return std::make_unique<Step>(next, *this);
+  }
 
  private:
   std::string character_;
@@ -283,8 +290,8 @@ void read_into(const Reader& reader, std::vector<std::unique_ptr<Decoder>>& deco
     if (reader.ok() && (content.empty() || utf8::next(content, 0).size != content.size()))
       reader.member("content").fail("tokenizer-field", "expected one character");
     const std::int32_t start = reader.whole("start"), stop = reader.whole("stop");
-    decoders.push_back(std::make_unique<Strip>(std::move(content), static_cast<std::size_t>(start),
-                                               static_cast<std::size_t>(stop)));
+    decoders.push_back(
+        std::make_unique<Strip>(std::move(content), static_cast<std::size_t>(start), static_cast<std::size_t>(stop)));
   } else if (type == "Sequence") {
     reader.only({"type", "decoders"});
     for (const Reader& r : reader.list("decoders")) read_into(r, decoders);

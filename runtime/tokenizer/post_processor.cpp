@@ -27,8 +27,10 @@ class Template : public PostProcessor {
   void apply(std::vector<std::int32_t>& ids, bool add_special_tokens) const override {
     std::vector<std::int32_t> result;
     for (const Part& p : parts_) {
-      if (p.is_text) result.insert(result.end(), ids.begin(), ids.end());
-      else if (add_special_tokens) result.insert(result.end(), p.ids.begin(), p.ids.end());
+      if (p.is_text)
+        result.insert(result.end(), ids.begin(), ids.end());
+      else if (add_special_tokens)
+        result.insert(result.end(), p.ids.begin(), p.ids.end());
     }
     ids.swap(result);
   }

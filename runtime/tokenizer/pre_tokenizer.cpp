@@ -86,12 +86,12 @@ class Whitespace : public PreTokenizer {
       Kind last = Kind::space;
       for (std::size_t at = 0; at < text.size();) {
         const utf8::Character c = utf8::next(text, at);
-        const Kind kind = unicode::is_word(c.code)    ? Kind::word
-                          : unicode::is_space(c.code) ? Kind::space
-                                                      : Kind::other;
+        const Kind kind = unicode::is_word(c.code) ? Kind::word : unicode::is_space(c.code) ? Kind::space : Kind::other;
         if (kind != Kind::space) {
-          if (kind == last) parts.back().end = at + c.size;
-          else parts.push_back({at, at + c.size});
+          if (kind == last)
+            parts.back().end = at + c.size;
+          else
+            parts.push_back({at, at + c.size});
         }
         last = kind;
         at += c.size;
@@ -170,7 +170,8 @@ SplitBehavior read_behavior(const Reader& reader) {
   const std::string name = reader.string("behavior");
   for (const auto& [known, behavior] : behaviors)
     if (name == known) return behavior;
-  if (reader.ok()) reader.member("behavior").fail("tokenizer-unsupported", "the behavior " + quote(name) + " is not known");
+  if (reader.ok())
+    reader.member("behavior").fail("tokenizer-unsupported", "the behavior " + quote(name) + " is not known");
   return SplitBehavior::isolated;
 }
 
@@ -215,22 +216,28 @@ void split_at(const std::vector<Match>& matches, std::size_t size, SplitBehavior
     case SplitBehavior::isolated: break;
     case SplitBehavior::contiguous:
       for (const Stretch& s : stretches) {
-        if (s.delimiter == last_delimiter && !joined.empty()) joined.back().end = s.end;
-        else joined.push_back({s.begin, s.end});
+        if (s.delimiter == last_delimiter && !joined.empty())
+          joined.back().end = s.end;
+        else
+          joined.push_back({s.begin, s.end});
         last_delimiter = s.delimiter;
       }
       break;
     case SplitBehavior::merged_with_previous:
       for (const Stretch& s : stretches) {
-        if (s.delimiter && !last_delimiter && !joined.empty()) joined.back().end = s.end;
-        else joined.push_back({s.begin, s.end});
+        if (s.delimiter && !last_delimiter && !joined.empty())
+          joined.back().end = s.end;
+        else
+          joined.push_back({s.begin, s.end});
         last_delimiter = s.delimiter;
       }
       break;
     case SplitBehavior::merged_with_next:
       for (auto s = stretches.rbegin(); s != stretches.rend(); ++s) {
-        if (s->delimiter && !last_delimiter && !joined.empty()) joined.back().begin = s->begin;
-        else joined.push_back({s->begin, s->end});
+        if (s->delimiter && !last_delimiter && !joined.empty())
+          joined.back().begin = s->begin;
+        else
+          joined.push_back({s->begin, s->end});
         last_delimiter = s->delimiter;
       }
       std::reverse(joined.begin(), joined.end());

@@ -61,9 +61,11 @@ Result<Regex> Regex::compile(std::string_view pattern) {
                                      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_AUTO_CAPTURE, &code, &offset,
                                      context.get()));
   if (!compiled)
-    return Error{"tokenizer-regex", "regular expression " + quote(pattern) + ": " + message_of(code),
-                 {"translated for PCRE2: " + quote(std::string_view(*translated).substr(0, offset)) + " and then the error"},
-                 {}};
+    return Error{
+        "tokenizer-regex",
+        "regular expression " + quote(pattern) + ": " + message_of(code),
+        {"translated for PCRE2: " + quote(std::string_view(*translated).substr(0, offset)) + " and then the error"},
+        {}};
   // Where there is no JIT for this processor, the interpreter does it.
   pcre2_jit_compile(compiled.get(), PCRE2_JIT_COMPLETE);
   return Regex(std::make_shared<const Code>(Code{std::move(compiled), std::string(pattern)}));
@@ -100,7 +102,8 @@ Status Regex::find_all(std::string_view text, std::vector<Match>& matches) const
       return Error{"tokenizer-regex",
                    "regular expression " + quote(code_->pattern) + " failed at byte " + std::to_string(at) +
                        " of a text of " + counted(text.size(), "byte") + ": " + message_of(code),
-                   {}, {}};
+                   {},
+                   {}};
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(data.get());
     if (ends[0] == ends[1] && any && ends[1] == last_end) {
       if (at == text.size()) break;

@@ -30,8 +30,9 @@ class Regex {
   std::shared_ptr<const Code> code_;
 };
 
-// The pattern in PCRE2's syntax with the meaning that Oniguruma gives it. They differ in: \s (U+180E), \w, \d, \h (a hex
-// digit), \v, \b, ^ and $ (at every line), (?m) (the dot matches a newline), {n}? and {n}+, {,n}, classes in classes and
+// The pattern in PCRE2's syntax with the meaning that Oniguruma gives it. They differ in: \s (U+180E), \w, \d, \h (a
+// hex digit), \v, \b, ^ and $ (at every line), (?m) (the dot matches a newline), {n}? and {n}+, {,n}, classes in
+// classes and
 // && in them, \p{Script} (PCRE2 takes the extensions as well), and the version of Unicode. `additions`: also match the
 // characters that came after Unicode 14.
 Result<std::string> translate_pattern(std::string_view pattern, bool additions);

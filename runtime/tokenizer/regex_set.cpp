@@ -18,27 +18,88 @@ constexpr std::string_view word_symbols =
 constexpr std::string_view word_latin1 = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 
 // General categories by their names in lower case without separators.
-constexpr std::pair<std::string_view, std::string_view> category_names[] = {
-    {"l", "L"}, {"lu", "Lu"}, {"ll", "Ll"}, {"lt", "Lt"}, {"lm", "Lm"}, {"lo", "Lo"}, {"m", "M"}, {"mn", "Mn"},
-    {"mc", "Mc"}, {"me", "Me"}, {"n", "N"}, {"nd", "Nd"}, {"nl", "Nl"}, {"no", "No"}, {"p", "P"}, {"pc", "Pc"},
-    {"pd", "Pd"}, {"ps", "Ps"}, {"pe", "Pe"}, {"pi", "Pi"}, {"pf", "Pf"}, {"po", "Po"}, {"s", "S"}, {"sm", "Sm"},
-    {"sc", "Sc"}, {"sk", "Sk"}, {"so", "So"}, {"z", "Z"}, {"zs", "Zs"}, {"zl", "Zl"}, {"zp", "Zp"}, {"c", "C"},
-    {"cc", "Cc"}, {"cf", "Cf"}, {"cn", "Cn"}, {"co", "Co"}, {"cs", "Cs"},
-    {"letter", "L"}, {"uppercaseletter", "Lu"}, {"lowercaseletter", "Ll"}, {"titlecaseletter", "Lt"},
-    {"modifierletter", "Lm"}, {"otherletter", "Lo"}, {"mark", "M"}, {"combiningmark", "M"}, {"nonspacingmark", "Mn"},
-    {"spacingmark", "Mc"}, {"enclosingmark", "Me"}, {"number", "N"}, {"decimalnumber", "Nd"}, {"letternumber", "Nl"},
-    {"othernumber", "No"}, {"punctuation", "P"}, {"connectorpunctuation", "Pc"}, {"dashpunctuation", "Pd"},
-    {"openpunctuation", "Ps"}, {"closepunctuation", "Pe"}, {"initialpunctuation", "Pi"}, {"finalpunctuation", "Pf"},
-    {"otherpunctuation", "Po"}, {"symbol", "S"}, {"mathsymbol", "Sm"}, {"currencysymbol", "Sc"},
-    {"modifiersymbol", "Sk"}, {"othersymbol", "So"}, {"separator", "Z"}, {"spaceseparator", "Zs"},
-    {"lineseparator", "Zl"}, {"paragraphseparator", "Zp"}, {"other", "C"}, {"control", "Cc"}, {"format", "Cf"},
-    {"unassigned", "Cn"}, {"privateuse", "Co"}, {"surrogate", "Cs"}};
+constexpr std::pair<std::string_view, std::string_view> category_names[] = {{"l", "L"},
+                                                                            {"lu", "Lu"},
+                                                                            {"ll", "Ll"},
+                                                                            {"lt", "Lt"},
+                                                                            {"lm", "Lm"},
+                                                                            {"lo", "Lo"},
+                                                                            {"m", "M"},
+                                                                            {"mn", "Mn"},
+                                                                            {"mc", "Mc"},
+                                                                            {"me", "Me"},
+                                                                            {"n", "N"},
+                                                                            {"nd", "Nd"},
+                                                                            {"nl", "Nl"},
+                                                                            {"no", "No"},
+                                                                            {"p", "P"},
+                                                                            {"pc", "Pc"},
+                                                                            {"pd", "Pd"},
+                                                                            {"ps", "Ps"},
+                                                                            {"pe", "Pe"},
+                                                                            {"pi", "Pi"},
+                                                                            {"pf", "Pf"},
+                                                                            {"po", "Po"},
+                                                                            {"s", "S"},
+                                                                            {"sm", "Sm"},
+                                                                            {"sc", "Sc"},
+                                                                            {"sk", "Sk"},
+                                                                            {"so", "So"},
+                                                                            {"z", "Z"},
+                                                                            {"zs", "Zs"},
+                                                                            {"zl", "Zl"},
+                                                                            {"zp", "Zp"},
+                                                                            {"c", "C"},
+                                                                            {"cc", "Cc"},
+                                                                            {"cf", "Cf"},
+                                                                            {"cn", "Cn"},
+                                                                            {"co", "Co"},
+                                                                            {"cs", "Cs"},
+                                                                            {"letter", "L"},
+                                                                            {"uppercaseletter", "Lu"},
+                                                                            {"lowercaseletter", "Ll"},
+                                                                            {"titlecaseletter", "Lt"},
+                                                                            {"modifierletter", "Lm"},
+                                                                            {"otherletter", "Lo"},
+                                                                            {"mark", "M"},
+                                                                            {"combiningmark", "M"},
+                                                                            {"nonspacingmark", "Mn"},
+                                                                            {"spacingmark", "Mc"},
+                                                                            {"enclosingmark", "Me"},
+                                                                            {"number", "N"},
+                                                                            {"decimalnumber", "Nd"},
+                                                                            {"letternumber", "Nl"},
+                                                                            {"othernumber", "No"},
+                                                                            {"punctuation", "P"},
+                                                                            {"connectorpunctuation", "Pc"},
+                                                                            {"dashpunctuation", "Pd"},
+                                                                            {"openpunctuation", "Ps"},
+                                                                            {"closepunctuation", "Pe"},
+                                                                            {"initialpunctuation", "Pi"},
+                                                                            {"finalpunctuation", "Pf"},
+                                                                            {"otherpunctuation", "Po"},
+                                                                            {"symbol", "S"},
+                                                                            {"mathsymbol", "Sm"},
+                                                                            {"currencysymbol", "Sc"},
+                                                                            {"modifiersymbol", "Sk"},
+                                                                            {"othersymbol", "So"},
+                                                                            {"separator", "Z"},
+                                                                            {"spaceseparator", "Zs"},
+                                                                            {"lineseparator", "Zl"},
+                                                                            {"paragraphseparator", "Zp"},
+                                                                            {"other", "C"},
+                                                                            {"control", "Cc"},
+                                                                            {"format", "Cf"},
+                                                                            {"unassigned", "Cn"},
+                                                                            {"privateuse", "Co"},
+                                                                            {"surrogate", "Cs"}};
 
 // Scripts whose additions tools/make_unicode_additions.py writes.
 constexpr std::string_view scripts[] = {
-    "arabic", "armenian", "bengali", "bopomofo", "cherokee", "common", "cyrillic", "devanagari", "ethiopic", "georgian",
-    "greek", "gujarati", "gurmukhi", "han", "hangul", "hebrew", "hiragana", "inherited", "kannada", "katakana", "khmer",
-    "lao", "latin", "malayalam", "mongolian", "myanmar", "oriya", "sinhala", "tamil", "telugu", "thai", "tibetan"};
+    "arabic",    "armenian",  "bengali", "bopomofo", "cherokee", "common", "cyrillic", "devanagari",
+    "ethiopic",  "georgian",  "greek",   "gujarati", "gurmukhi", "han",    "hangul",   "hebrew",
+    "hiragana",  "inherited", "kannada", "katakana", "khmer",    "lao",    "latin",    "malayalam",
+    "mongolian", "myanmar",   "oriya",   "sinhala",  "tamil",    "telugu", "thai",     "tibetan"};
 
 std::string hex(char32_t code) {
   constexpr char digits[] = "0123456789ABCDEF";
@@ -75,9 +136,7 @@ std::string negative(const Set& set) {
   return "(?:(?!" + positive(set) + ")" + std::string(any_character) + ")";
 }
 
-bool is_alphanumeric(char32_t c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+bool is_alphanumeric(char32_t c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 std::string literal(char32_t c) {
   if (is_alphanumeric(c)) return std::string(1, static_cast<char>(c));

@@ -19,16 +19,17 @@ namespace modelc {
 
 struct TokenizerStages {
   AddedTokens added;
-  std::unique_ptr<Normalizer> normalizer;        // may be null, as the next
+  std::unique_ptr<Normalizer> normalizer;  // may be null, as the next
   std::unique_ptr<PreTokenizer> pre_tokenizer;
   std::unique_ptr<Model> model;
   std::unique_ptr<PostProcessor> post_processor;  // may be null
   std::vector<std::unique_ptr<Decoder>> decoders;
-  std::vector<std::int32_t> special;              // ascending
+  std::vector<std::int32_t> special;  // ascending
   std::vector<std::string> warnings;
   std::int32_t size = 0, end = 0;
 
-  // What decoding makes of an id: the token as it is searched for in text, so that the decoder can undo the normal form.
+  // What decoding makes of an id: the token as it is searched for in text, so that the decoder can undo the normal
+  // form.
   std::optional<std::string_view> decoded(std::int32_t id, bool skip_special) const {
     if (const AddedToken* token = added.find(id)) {
       if (skip_special && token->special) return std::nullopt;
@@ -112,8 +113,10 @@ Result<Tokenizer> Tokenizer::parse(std::string_view json, const std::string& nam
 
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
   if (text.size() > longest_text)
-    return Error{"tokenizer-text", "the text has " + human_bytes(text.size()) + ", more than the 1 GiB that can be encoded at once",
-                 {}, "encode it in parts"};
+    return Error{"tokenizer-text",
+                 "the text has " + human_bytes(text.size()) + ", more than the 1 GiB that can be encoded at once",
+                 {},
+                 "encode it in parts"};
   std::string repaired;
   if (utf8::valid_prefix(text) != text.size()) {
     repaired = utf8::replace_invalid(text);

@@ -2,8 +2,8 @@
 //
 //   text -> added tokens -> normalizer -> pre-tokenizer -> model -> post-processor -> ids -> decoder -> text
 //
-// Each stage is a small class that was read from the file (see README.md); what the file asks for and is not carried out
-// is refused when it is loaded, with its name and line.
+// Each stage is a small class that was read from the file (see README.md); what the file asks for and is not carried
+// out is refused when it is loaded, with its name and line.
 #pragma once
 
 #include <cstdint>
@@ -71,8 +71,8 @@ class Tokenizer {
 };
 
 // Decodes ids as they come. The pieces, put together, are what decode() gives for all ids at once; no piece ends within
-// a character. (One difference: where byte-fallback tokens <0x..> in a row are no UTF-8, decode() replaces the whole row,
-// but here its whole characters have been given out already.) The tokenizer must outlive it.
+// a character. (One difference: where byte-fallback tokens <0x..> in a row are no UTF-8, decode() replaces the whole
+// row, but here its whole characters have been given out already.) The tokenizer must outlive it.
 class StreamingDecoder {
  public:
   explicit StreamingDecoder(const Tokenizer& tokenizer, bool skip_special_tokens = true);

@@ -33,9 +33,9 @@ bool is_decomposed(char32_t c) { return !find_range(undecomposed, c) && !find_ra
 // Below this no character of the text is changed by the form.
 char32_t first_affected(Form form) {
   switch (form) {
-    case Form::nfc: return 0x300;   // the first combining mark; precomposed characters below stay
-    case Form::nfd: return 0xC0;    // À
-    default: return 0xA0;           // no-break space
+    case Form::nfc: return 0x300;  // the first combining mark; precomposed characters below stay
+    case Form::nfd: return 0xC0;   // À
+    default: return 0xA0;          // no-break space
   }
 }
 
@@ -93,8 +93,8 @@ void normalize(Form form, std::string& text) {
   if (unaffected(form, text)) return;
   const bool compose = form == Form::nfc || form == Form::nfkc;
   const bool compatible = form == Form::nfkc || form == Form::nfkd;
-  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE |
-                                                      (compatible ? UTF8PROC_COMPAT : 0));
+  const auto options =
+      static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (compatible ? UTF8PROC_COMPAT : 0));
   std::vector<utf8proc_int32_t> codes;
   codes.reserve(text.size() + 1);
   std::array<utf8proc_int32_t, 32> parts;  // the longest decomposition has 18
@@ -105,7 +105,8 @@ void normalize(Form form, std::string& text) {
       codes.push_back(code_point(c.code));
       continue;
     }
-    const utf8proc_ssize_t n = utf8proc_decompose_char(code_point(c.code), parts.data(), parts.size(), options, nullptr);
+    const utf8proc_ssize_t n =
+        utf8proc_decompose_char(code_point(c.code), parts.data(), parts.size(), options, nullptr);
     const bool is_itself = n == 1 && parts[0] == code_point(c.code);
     if (is_itself || n < 0 || n > static_cast<utf8proc_ssize_t>(parts.size()) || !is_decomposed(c.code))
       codes.push_back(code_point(c.code));
@@ -120,8 +121,8 @@ void normalize(Form form, std::string& text) {
     std::size_t end = begin + 1;
     while (end < codes.size() && combining_class(static_cast<char32_t>(codes[end])) != 0) ++end;
     if (end - begin > 1)
-      std::stable_sort(codes.begin() + static_cast<std::ptrdiff_t>(begin), codes.begin() + static_cast<std::ptrdiff_t>(end),
-                       [](utf8proc_int32_t a, utf8proc_int32_t b) {
+      std::stable_sort(codes.begin() + static_cast<std::ptrdiff_t>(begin),
+                       codes.begin() + static_cast<std::ptrdiff_t>(end), [](utf8proc_int32_t a, utf8proc_int32_t b) {
                          return combining_class(static_cast<char32_t>(a)) < combining_class(static_cast<char32_t>(b));
                        });
     begin = end;

@@ -27,9 +27,7 @@ class Vocabulary {
     if (!slots_.empty()) __builtin_prefetch(&slots_[static_cast<std::uint32_t>(hash) & (slots_.size() - 1)]);
   }
 
-  bool has(std::int32_t id) const {
-    return id >= 0 && id < end() && spans_[static_cast<std::size_t>(id)].size != none;
-  }
+  bool has(std::int32_t id) const { return id >= 0 && id < end() && spans_[static_cast<std::size_t>(id)].size != none; }
   // Of an id that it has. The view holds until the next add().
   std::string_view token(std::int32_t id) const {
     const Span& s = spans_[static_cast<std::size_t>(id)];
@@ -49,9 +47,9 @@ class Vocabulary {
   };
   void grow(std::size_t slots);
 
-  std::string text_;          // all tokens, one after another
-  std::vector<Span> spans_;   // by id
-  std::vector<Slot> slots_;   // open addressing, a power of 2, at most half full
+  std::string text_;         // all tokens, one after another
+  std::vector<Span> spans_;  // by id
+  std::vector<Slot> slots_;  // open addressing, a power of 2, at most half full
   std::size_t size_ = 0;
 };
 

@@ -10,8 +10,8 @@
 
 namespace modelc {
 
-// A table of fixed size in which a new word takes the place of another with the same slot. One thread at a time uses it;
-// who finds it taken does without.
+// A table of fixed size in which a new word takes the place of another with the same slot. One thread at a time uses
+// it; who finds it taken does without.
 class WordCache {
  public:
   static constexpr std::size_t slots = 1u << 13;

@@ -37,14 +37,15 @@ bool is_language_model(const plan::Program& p, const plan::Function& f) {
          in.shape[0] == p.dims->of_axis(*tokens) && out.shape[0] == p.dims->of_axis(*outputs);
 }
 
-std::string port(const plan::Program& p, const std::string& name, const graph::Type& t) {
+std::string port(const plan::Program& p, const std::string& name, const graph::Type& t, std::optional<double> absent = {}) {
   std::string shape = "[";
   for (std::size_t i = 0; i < t.shape.size(); ++i) shape += (i ? ", " : "") + p.dims->text(t.shape[i]);
   shape += "]";
   const auto bound = t.index_bound ? p.dims->value(*t.index_bound) : std::nullopt;
   return fmt::format("{{.name = {}, .dtype = modelc::DType::{}, .shape = {}{}}}", string_literal(name),
                      t.dtype == DType::boolean ? "boolean" : modelc::name(t.dtype), string_literal(shape),
-                     bound ? fmt::format(", .index_bound = {}", *bound) : "");
+                     (bound ? fmt::format(", .index_bound = {}", *bound) : "") +
+                         (absent ? ", .default_value = " + double_literal(*absent) : ""));
 }
 
 std::string entry_table(const plan::Program& p, const std::vector<const plan::Function*>& entries) {
@@ -52,7 +53,12 @@ std::string entry_table(const plan::Program& p, const std::vector<const plan::Fu
   for (const plan::Function* f : entries) {
     const graph::Function& g = graph_function(p, *f);
     std::vector<std::string> in, out;
-    for (std::size_t i = 0; i < f->inputs.size(); ++i) in.push_back(port(p, f->input_names[i], f->buffers[f->inputs[i].index].type));
+    for (std::size_t i = 0; i < f->inputs.size(); ++i) {
+      std::optional<double> absent;
+      for (const graph::Parameter& parameter : g.inputs)
+        if (parameter.name == f->input_names[i]) absent = parameter.default_value;
+      in.push_back(port(p, f->input_names[i], f->buffers[f->inputs[i].index].type, absent));
+    }
     for (std::size_t i = 0; i < f->outputs.size(); ++i)
       out.push_back(port(p, f->output_names[i].empty() ? (f->outputs.size() == 1 ? "result" : fmt::format("result_{}", i + 1))
                                                        : f->output_names[i],

@@ -105,6 +105,8 @@ TEST_CASE("faults of members") {
   planted("cache: a size is 0", [](Module& m) { find_class(m, "Attention").states[0].sizes[1] = 0; });
   planted("a window is at least 1", [](Module& m) { find_class(m, "Attention").states[0].window = 0; });
   planted("Tiny.forward: the name is taken twice", [](Module& m) { find_class(m, "Tiny").functions.push_back(find_class(m, "Tiny").functions[0]); });
+  planted("the input input_ids cannot have 0.500000 by default", [](Module& m) { find_class(m, "Tiny").functions[0].inputs[0].default_value = 0.5; });
+  planted("the input at cannot have", [](Module& m) { find_class(m, "Tiny").functions[0].inputs[1].default_value = 1.0; });
   planted("0 names for 1 results", [](Module& m) { find_class(m, "Tiny").functions[0].result_names.clear(); });
   planted("an index is i32", [](Module& m) { find_class(m, "Tiny").functions[0].values[0].type.dtype = DType::i64; });
 }

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double bound = 1e-4;               // absolute, in f32 throughout
+constexpr double bound = 1e-4;  // absolute, in f32 throughout
 
 struct Checkpoint {
   std::shared_ptr<const CheckpointIndex> index;
@@ -72,16 +72,18 @@ void check(const fs::path& model, const fs::path& folder) {
   const Checkpoint expected = open(folder / "expected.safetensors");
 
   const graph::CheckpointRules& rules = program.graph.checkpoints.at(0);
-  graph::eval::Evaluator evaluator(program.graph, [&](const std::string& name, const graph::WeightDecl&) -> std::optional<std::vector<float>> {
-    const TensorInfo* tensor = weights.index->find(name);
-    for (const graph::AliasRule& alias : rules.aliases) {
-      if (tensor == nullptr && alias.off_when.empty() && alias.weight == name) tensor = weights.index->find(alias.target);
-    }
-    if (tensor == nullptr) return std::nullopt;
-    auto values = weights.data->read_f32(*tensor);
-    REQUIRE(values.ok());
-    return std::move(*values);
-  });
+  graph::eval::Evaluator evaluator(
+      program.graph, [&](const std::string& name, const graph::WeightDecl&) -> std::optional<std::vector<float>> {
+        const TensorInfo* tensor = weights.index->find(name);
+        for (const graph::AliasRule& alias : rules.aliases) {
+          if (tensor == nullptr && alias.off_when.empty() && alias.weight == name)
+            tensor = weights.index->find(alias.target);
+        }
+        if (tensor == nullptr) return std::nullopt;
+        auto values = weights.data->read_f32(*tensor);
+        REQUIRE(values.ok());
+        return std::move(*values);
+      });
   std::map<std::string, std::vector<float>> stages;
   evaluator.set_trace([&](const std::string& path, const graph::eval::Array& value) { stages[path] = value.reals; });
 
@@ -96,7 +98,8 @@ void check(const fs::path& model, const fs::path& folder) {
   for (std::int64_t row = 0; row < rows; ++row) next.push_back({row, length});
   const auto batch = evaluator.batch(next, graph::eval::Outputs::all);
   REQUIRE(batch.ok());
-  auto outputs = evaluator.run("forward", {{"input_ids", graph::eval::index_array({rows * length}, *tokens)}, {"at", *batch}});
+  auto outputs =
+      evaluator.run("forward", {{"input_ids", graph::eval::index_array({rows * length}, *tokens)}, {"at", *batch}});
   if (!outputs) FAIL(outputs.error().text());
 
   std::size_t compared = 0;
@@ -105,7 +108,8 @@ void check(const fs::path& model, const fs::path& folder) {
     CAPTURE(tensor.name);
     auto wanted = expected.data->read_f32(tensor);
     REQUIRE(wanted.ok());
-    const auto output = std::find_if(outputs->begin(), outputs->end(), [&](const auto& o) { return o.name == tensor.name; });
+    const auto output =
+        std::find_if(outputs->begin(), outputs->end(), [&](const auto& o) { return o.name == tensor.name; });
     if (output != outputs->end()) {
       CHECK(distance(output->value.reals, *wanted) <= bound);
     } else {

@@ -98,8 +98,8 @@ std::string text_of_file(const std::string& path) {
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 std::string around(std::string_view fields, std::string_view members, std::string_view before) {
-  return "import nn.linear\nimport nn.norm\nimport nn.embedding\nimport nn.mlp\n" + std::string(before) + "\nconfig C { " +
-         std::string(fields) + " }\nmodel M(c: C) { " + std::string(members) + " }\n";
+  return "import nn.linear\nimport nn.norm\nimport nn.embedding\nimport nn.mlp\n" + std::string(before) +
+         "\nconfig C { " + std::string(fields) + " }\nmodel M(c: C) { " + std::string(members) + " }\n";
 }
 
 }  // namespace modelc::sema::test

@@ -50,9 +50,9 @@ const char* const words[] = {
     "checkpoint", "via", "when", "alias", "encode", "one_of", "op", "reference", "cpu", "glsl", "local_size",
     "dispatch", "requires", "encoding", "of", "part", "value", "policy", "shard", "over", "quantize", "never", "below",
     "place", "test", "with", "random", "input", "expect", "within", "error", "same", "let", "fn", "for", "in", "return",
-    "match", "if", "else", "as", "is", "not", "and", "or", "true", "false", "none", "list", "map", "index", "by", "_", "(", ")",
-    "[", "]", "{", "}", ",", ":", "=", "=>", "->", "|", "?", ".", "..", "...", "^", "-", "+", "*", "**", "/", "%", "??",
-    "==", "!=", "<", "<=", ">", ">=", "a", "b1", "Xy", "0", "12", "1.5", "1e-5", "\"s\"", "\"**.x\"", "/// doc\n", ";"};
+    "match", "if", "else", "as", "is", "not", "and", "or", "true", "false", "none", "list", "map", "index", "by", "_",
+    "(", ")", "[", "]", "{", "}", ",", ":", "=", "=>", "->", "|", "?", ".", "..", "...", "^", "-", "+", "*", "**", "/",
+    "%", "??", "==", "!=", "<", "<=", ">", ">=", "a", "b1", "Xy", "0", "12", "1.5", "1e-5", "\"s\"", "\"**.x\"", "/// doc\n", ";"};
 
 }  // namespace
 

@@ -45,9 +45,9 @@ std::string problem(const SamplerOptions& options) {
 TEST_CASE("xoshiro256** gives the published numbers") {
   // From the state 1, 2, 3, 4, as worked out by hand from the definition for the first, and in the authors' C for all.
   Random random(std::array<std::uint64_t, 4>{1, 2, 3, 4});
-  for (const std::uint64_t expected : {11520ull, 0ull, 1509978240ull, 1215971899390074240ull, 1216172134540287360ull,
-                                       607988272756665600ull, 16172922978634559625ull, 8476171486693032832ull,
-                                       10595114339597558777ull, 2904607092377533576ull})
+  for (const std::uint64_t expected :
+       {11520ull, 0ull, 1509978240ull, 1215971899390074240ull, 1216172134540287360ull, 607988272756665600ull,
+        16172922978634559625ull, 8476171486693032832ull, 10595114339597558777ull, 2904607092377533576ull})
     CHECK(random.next() == expected);
 }
 
@@ -124,7 +124,8 @@ TEST_CASE("the repetition penalty counts a token once, and the scratch of one ca
   CHECK((*twice)[0].probability == doctest::Approx(std::exp(1.0) / sum).epsilon(1e-12));
   CHECK((*twice)[1].probability == doctest::Approx(std::exp(-4.0) / sum).epsilon(1e-12));
   const auto without = s.distribution(logits);
-  CHECK((*without)[0].probability == doctest::Approx(std::exp(2.0) / (std::exp(2.0) + std::exp(-2.0) + 1)).epsilon(1e-12));
+  CHECK((*without)[0].probability ==
+        doctest::Approx(std::exp(2.0) / (std::exp(2.0) + std::exp(-2.0) + 1)).epsilon(1e-12));
   // A row of another size.
   CHECK(s.distribution(std::vector<float>{1, 1, 1, 1, 1}, std::vector<std::int32_t>{4})->size() == 5);
   CHECK(s.distribution(std::vector<float>{1}, std::vector<std::int32_t>{0})->size() == 1);
@@ -184,7 +185,11 @@ TEST_CASE("top-p from 0 to 1") {
   CHECK(left(0.8f) == std::vector<std::int32_t>{0, 1, 3});  // of the two equals the lower id
   CHECK(left(0.9f).size() == 4);
   CHECK(left(1).size() == 4);
-  const auto renewed = sampler([&] { options.top_p = 0.7f; return options; }()).distribution(logits);
+  const auto renewed = sampler([&] {
+                         options.top_p = 0.7f;
+                         return options;
+                       }())
+                           .distribution(logits);
   CHECK((*renewed)[0].probability == doctest::Approx(2.0 / 3).epsilon(1e-6));
 }
 
@@ -268,10 +273,12 @@ TEST_CASE("options out of range are named") {
         "sampler option `repetition_penalty` is 0: expected a positive number (1 is off)");
   CHECK(with([&] { o.repetition_penalty = infinity; }).find("`repetition_penalty`") != std::string::npos);
   CHECK(with([&] { o.logit_bias = {{-2, 1.0f}}; }).find("`logit_bias[-2]`") != std::string::npos);
-  CHECK(with([&] { o.logit_bias = {{7, infinity}}; }) ==
-        "sampler option `logit_bias[7]` is inf: expected a number, or -infinity to forbid the token");
-  CHECK(with([&] { o.logit_bias = {{7, 1.0f}, {3, 1.0f}, {7, 2.0f}}; }) ==
-        "sampler option `logit_bias[7]` is given twice: expected each token at most once");
+  CHECK(with([&] {
+          o.logit_bias = {{7, infinity}};
+        }) == "sampler option `logit_bias[7]` is inf: expected a number, or -infinity to forbid the token");
+  CHECK(with([&] {
+          o.logit_bias = {{7, 1.0f}, {3, 1.0f}, {7, 2.0f}};
+        }) == "sampler option `logit_bias[7]` is given twice: expected each token at most once");
   CHECK(with([&] { o.logit_bias = {{7, -infinity}}; }).empty());
 }
 
@@ -296,7 +303,8 @@ TEST_CASE("logits that are no numbers, and ids outside the vocabulary") {
   options = {};
   options.repetition_penalty = 1.1f;
   for (const std::int32_t id : {-1, 2})
-    CHECK(sampler(options).sample(std::vector<float>{0, 1}, std::vector<std::int32_t>{id}).error().kind == "sampler-token");
+    CHECK(sampler(options).sample(std::vector<float>{0, 1}, std::vector<std::int32_t>{id}).error().kind ==
+          "sampler-token");
 }
 
 TEST_CASE("the same seed gives the same tokens, on every machine") {
@@ -344,7 +352,8 @@ TEST_CASE("what is left equals what the processors of transformers leave") {
     options.min_p = number(*o.find("min_p"));
     options.repetition_penalty = number(*o.find("repetition_penalty"));
     for (const Json& pair : *o.find("logit_bias")->as_array())
-      options.logit_bias.emplace_back(static_cast<std::int32_t>(*(*pair.as_array())[0].as_int()), number((*pair.as_array())[1]));
+      options.logit_bias.emplace_back(static_cast<std::int32_t>(*(*pair.as_array())[0].as_int()),
+                                      number((*pair.as_array())[1]));
     std::vector<float> logits;
     for (const Json& x : *c.find("logits")->as_array()) logits.push_back(number(x));
     std::vector<std::int32_t> history;

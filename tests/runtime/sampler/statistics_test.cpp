@@ -19,7 +19,8 @@ std::vector<double> defined(const SamplerOptions& o, const std::vector<float>& l
   for (const auto& [id, bias] : o.logit_bias) x[static_cast<std::size_t>(id)] += static_cast<double>(bias);
   for (std::size_t i = 0; i < n; ++i)
     if (std::find(history.begin(), history.end(), static_cast<std::int32_t>(i)) != history.end())
-      x[i] = x[i] > 0 ? x[i] / static_cast<double>(o.repetition_penalty) : x[i] * static_cast<double>(o.repetition_penalty);
+      x[i] = x[i] > 0 ? x[i] / static_cast<double>(o.repetition_penalty)
+                      : x[i] * static_cast<double>(o.repetition_penalty);
   for (double& v : x) v /= static_cast<double>(o.temperature);
   std::vector<bool> in(n, true);
   const auto probabilities = [&] {

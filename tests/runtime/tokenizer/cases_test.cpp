@@ -101,7 +101,8 @@ TEST_CASE("what is no UTF-8 is read as Python reads it") {
     const std::string& hex = *row.find("bytes")->as_string();
     CAPTURE(hex);
     std::string bytes;
-    for (std::size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+    for (std::size_t i = 0; i < hex.size(); i += 2)
+      bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
     const std::string& text = *row.find("text")->as_string();
     CHECK(utf8::replace_invalid(bytes) == text);
     CHECK(*tokenizer->encode(bytes) == *tokenizer->encode(text));
@@ -130,7 +131,8 @@ TEST_CASE("one tokenizer in several threads") {
   const Result<Tokenizer> tokenizer = Tokenizer::load(source + "/examples/tiny/tokenizer.json");
   REQUIRE(tokenizer);
   std::vector<std::string> texts;
-  for (int i = 0; i < 300; ++i) texts.push_back("word" + std::to_string(i * 7919 % 300) + " and another one, it's " + std::to_string(i));
+  for (int i = 0; i < 300; ++i)
+    texts.push_back("word" + std::to_string(i * 7919 % 300) + " and another one, it's " + std::to_string(i));
   std::vector<std::vector<std::int32_t>> expected;
   for (const std::string& t : texts) expected.push_back(*tokenizer->encode(t));
   std::vector<int> wrong(4, 0);
@@ -139,7 +141,8 @@ TEST_CASE("one tokenizer in several threads") {
     threads.emplace_back([&, n] {
       for (int round = 0; round < 10; ++round)
         for (std::size_t i = 0; i < texts.size(); ++i)
-          if (*tokenizer->encode(texts[(i * (n + 1)) % texts.size()]) != expected[(i * (n + 1)) % texts.size()]) ++wrong[n];
+          if (*tokenizer->encode(texts[(i * (n + 1)) % texts.size()]) != expected[(i * (n + 1)) % texts.size()])
+            ++wrong[n];
     });
   for (std::thread& t : threads) t.join();
   CHECK(wrong == std::vector<int>(4, 0));

@@ -10,13 +10,14 @@ namespace {
 // A file in which each stage stands on a line of its own; BPE over a, b, c, ab, abc.
 struct File {
   std::string added = "[]", normalizer = "null", pre_tokenizer = "null", post_processor = "null", decoder = "null";
-  std::string model = R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4}, "merges": ["a b", "ab c"]})";
+  std::string model =
+      R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4}, "merges": ["a b", "ab c"]})";
   std::string rest;
 
   std::string text() const {
     return "{\"version\": \"1.0\",\n\"added_tokens\": " + added + ",\n\"normalizer\": " + normalizer +
-           ",\n\"pre_tokenizer\": " + pre_tokenizer + ",\n\"post_processor\": " + post_processor + ",\n\"decoder\": " + decoder +
-           ",\n\"model\": " + model + rest + "}";
+           ",\n\"pre_tokenizer\": " + pre_tokenizer + ",\n\"post_processor\": " + post_processor +
+           ",\n\"decoder\": " + decoder + ",\n\"model\": " + model + rest + "}";
   }
 };
 
@@ -49,12 +50,14 @@ TEST_CASE("a stage that is not carried out is refused by its type and line") {
   f.normalizer = R"({"type": "Precompiled", "precompiled_charsmap": "AAA="})";
   CHECK(refused(f, "tokenizer-unsupported") == "t.json:3: normalizer: the type \"Precompiled\" is not carried out");
   f = {};
-  f.pre_tokenizer = "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Whitespace\"},\n{\"type\": \"Metaspace\"}]}";
+  f.pre_tokenizer =
+      "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Whitespace\"},\n{\"type\": \"Metaspace\"}]}";
   CHECK(refused(f, "tokenizer-unsupported") ==
         "t.json:5: pre_tokenizer.pretokenizers[1]: the type \"Metaspace\" is not carried out");
   f = {};
   f.post_processor = R"({"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]})";
-  CHECK(refused(f, "tokenizer-unsupported") == "t.json:5: post_processor: the type \"BertProcessing\" is not carried out");
+  CHECK(refused(f, "tokenizer-unsupported") ==
+        "t.json:5: post_processor: the type \"BertProcessing\" is not carried out");
   f = {};
   f.decoder = R"({"type": "CTC"})";
   CHECK(refused(f, "tokenizer-unsupported") == "t.json:6: decoder: the type \"CTC\" is not carried out");
@@ -71,7 +74,8 @@ TEST_CASE("options that are not carried out are refused") {
     f.model = R"({"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [], )" + more + "}";
   };
   model("\"dropout\": 0.1");
-  CHECK(refused(f, "tokenizer-unsupported") == "t.json:7: model.dropout: merging with dropout, at random, is not carried out");
+  CHECK(refused(f, "tokenizer-unsupported") ==
+        "t.json:7: model.dropout: merging with dropout, at random, is not carried out");
   model("\"end_of_word_suffix\": \"</w>\"");
   CHECK(refused(f, "tokenizer-unsupported") ==
         "t.json:7: model.end_of_word_suffix: marks on the parts of a word are not carried out");
@@ -84,20 +88,21 @@ TEST_CASE("options that are not carried out are refused") {
   accepted(f);
   f = {};
   f.pre_tokenizer = R"({"type": "Split", "pattern": {"String": "a"}, "behavior": "Sometimes", "invert": false})";
-  CHECK(refused(f, "tokenizer-unsupported") == "t.json:4: pre_tokenizer.behavior: the behavior \"Sometimes\" is not known");
+  CHECK(refused(f, "tokenizer-unsupported") ==
+        "t.json:4: pre_tokenizer.behavior: the behavior \"Sometimes\" is not known");
   f.pre_tokenizer = R"({"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated", "invert": false})";
   CHECK(refused(f, "tokenizer-unsupported") ==
         "t.json:4: pre_tokenizer.pattern: an empty string to look for is not carried out");
   f = {};
   f.decoder = R"({"type": "Replace", "pattern": {"Regex": "a+"}, "content": "b"})";
-  CHECK(refused(f, "tokenizer-unsupported") == "t.json:6: decoder: a regular expression in a decoder is not carried out");
+  CHECK(refused(f, "tokenizer-unsupported") ==
+        "t.json:6: decoder: a regular expression in a decoder is not carried out");
   f = {};
   f.rest = ",\n\"version\": \"2.0\"";
   CHECK(!Tokenizer::parse(f.text()));  // twice
   Result<Tokenizer> version = Tokenizer::parse("{\"version\": \"2.0\", \"model\": {}}", "t.json");
   REQUIRE(!version);
-  CHECK(version.error().message ==
-        "t.json:1: version: version \"2.0\" of the format is not carried out, only \"1.0\"");
+  CHECK(version.error().message == "t.json:1: version: version \"2.0\" of the format is not carried out, only \"1.0\"");
 }
 
 TEST_CASE("fields that are missing or of the wrong kind") {
@@ -110,15 +115,17 @@ TEST_CASE("fields that are missing or of the wrong kind") {
   CHECK(refused(f, "tokenizer-field") == "t.json:3: normalizer.prepend: expected a string, found a whole number");
   f = {};
   f.pre_tokenizer = R"({"type": "ByteLevel", "add_prefix_space": "no"})";
-  CHECK(refused(f, "tokenizer-field") == "t.json:4: pre_tokenizer.add_prefix_space: expected true or false, found a string");
+  CHECK(refused(f, "tokenizer-field") ==
+        "t.json:4: pre_tokenizer.add_prefix_space: expected true or false, found a string");
   f.pre_tokenizer = R"({"type": "Split", "pattern": "a", "behavior": "Isolated", "invert": false})";
   CHECK(refused(f, "tokenizer-field") ==
         "t.json:4: pre_tokenizer.pattern: expected {\"String\": ...} or {\"Regex\": ...}");
   f = {};
   f.post_processor = R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}],
                          "pair": [], "special_tokens": {}})";
-  CHECK(refused(f, "tokenizer-field") == "t.json:5: post_processor.single[0].SpecialToken: the template names \"<s>\", but "
-                                         "special_tokens does not have it");
+  CHECK(refused(f, "tokenizer-field") ==
+        "t.json:5: post_processor.single[0].SpecialToken: the template names \"<s>\", but "
+        "special_tokens does not have it");
   f.post_processor = R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "B", "type_id": 0}}],
                          "special_tokens": {}})";
   CHECK(refused(f, "tokenizer-field") ==
@@ -127,7 +134,8 @@ TEST_CASE("fields that are missing or of the wrong kind") {
   f.decoder = R"({"type": "Strip", "content": "ab", "start": 1, "stop": 0})";
   CHECK(refused(f, "tokenizer-field") == "t.json:6: decoder.content: expected one character");
   f.decoder = R"({"type": "Strip", "content": "a", "start": -1, "stop": 0})";
-  CHECK(refused(f, "tokenizer-field") == "t.json:6: decoder.start: expected a whole number from 0 to 2147483646, found another");
+  CHECK(refused(f, "tokenizer-field") ==
+        "t.json:6: decoder.start: expected a whole number from 0 to 2147483646, found another");
   f = {};
   f.added = R"([{"id": 9, "content": "x"}])";
   CHECK(refused(f, "tokenizer-field") == "t.json:2: added_tokens[0]: has no member \"single_word\"");
@@ -152,7 +160,8 @@ TEST_CASE("vocabularies and merges that do not fit") {
   CHECK(model(R"({"a": 4000000000})", "[]") == "t.json:7: model.vocab[\"a\"]: expected an id from 0 to 1048575");
   CHECK(model(R"({"a": 0.5})", "[]") == "t.json:7: model.vocab[\"a\"]: expected an id from 0 to 1048575");
   CHECK(model(R"({"a": 0})", "[\"a b\"]") == "t.json:7: model.merges[0]: the token \"b\" is not in the vocabulary");
-  CHECK(model(R"({"a": 0, "b": 1})", "[\n\"a b\"]") == "t.json:8: model.merges[0]: the token \"ab\" is not in the vocabulary");
+  CHECK(model(R"({"a": 0, "b": 1})", "[\n\"a b\"]") ==
+        "t.json:8: model.merges[0]: the token \"ab\" is not in the vocabulary");
   CHECK(model(R"({"a": 0})", "[\"a\"]") ==
         "t.json:7: model.merges[0]: expected two tokens with one space between them, found \"a\"");
   CHECK(model(R"({"a": 0})", "[\"a a a\"]") ==
@@ -169,9 +178,11 @@ TEST_CASE("vocabularies and merges that do not fit") {
 
 TEST_CASE("merges in both spellings, with and without a type") {
   File f;
-  for (const char* merges : {R"(["a b", "ab c"])", R"([["a", "b"], ["ab", "c"]])", R"(["#version: 0.2", "a b", "ab c"])"}) {
+  for (const char* merges :
+       {R"(["a b", "ab c"])", R"([["a", "b"], ["ab", "c"]])", R"(["#version: 0.2", "a b", "ab c"])"}) {
     for (const char* type : {"\"type\": \"BPE\", ", ""}) {
-      f.model = "{" + std::string(type) + R"("vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4}, "merges": )" + merges + "}";
+      f.model = "{" + std::string(type) + R"("vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4}, "merges": )" +
+                merges + "}";
       CHECK(*accepted(f).encode("abcabab") == Ids{4, 3, 3});
     }
   }
@@ -180,7 +191,8 @@ TEST_CASE("merges in both spellings, with and without a type") {
 TEST_CASE("unknown characters") {
   File f;
   const auto encode = [&](const std::string& more, const std::string& text) {
-    f.model = R"({"type": "BPE", "vocab": {"a": 0, "?": 1, "<0xC3>": 2, "<0xA9>": 3, "<0xE6>": 4}, "merges": [])" + more + "}";
+    f.model = R"({"type": "BPE", "vocab": {"a": 0, "?": 1, "<0xC3>": 2, "<0xA9>": 3, "<0xE6>": 4}, "merges": [])" +
+              more + "}";
     return *accepted(f).encode(text);
   };
   CHECK(encode("", "axya") == Ids{0, 0});
@@ -234,7 +246,8 @@ TEST_CASE("a template puts special tokens where it says, unless told not to") {
   File f;
   f.post_processor = R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "s", "type_id": 0}},
       {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "e", "type_id": 0}}], "pair": [],
-      "special_tokens": {"s": {"id": "s", "ids": [3, 4], "tokens": ["ab", "abc"]}, "e": {"id": "e", "ids": [2], "tokens": ["c"]}}})";
+      "special_tokens": {"s": {"id": "s", "ids": [3, 4], "tokens": ["ab", "abc"]},
+      "e": {"id": "e", "ids": [2], "tokens": ["c"]}}})";
   const Tokenizer t = accepted(f);
   CHECK(*t.encode("a") == Ids{3, 4, 0, 2});
   CHECK(*t.encode("a", false) == Ids{0});

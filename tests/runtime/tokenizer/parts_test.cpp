@@ -43,7 +43,8 @@ TEST_CASE("short and long words are merged alike") {
     MergeTable merges;
     std::int32_t symbols = 3;
     for (std::uint32_t rank = 0; rank < 40; ++rank) {
-      const std::int32_t left = below(static_cast<std::uint32_t>(symbols)), right = below(static_cast<std::uint32_t>(symbols));
+      const std::int32_t left = below(static_cast<std::uint32_t>(symbols)),
+                         right = below(static_cast<std::uint32_t>(symbols));
       if (merges.find(left, right).rank != MergeTable::none) continue;
       merges.set(left, right, {(rank * 17) % 41, symbols++});
     }

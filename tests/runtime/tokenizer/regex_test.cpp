@@ -40,8 +40,7 @@ TEST_CASE("patterns cut a text where the reference cuts it") {
 }
 
 TEST_CASE("what is not carried out in a pattern is refused with its place") {
-  CHECK(refused("a\\Kb") ==
-        "regular expression \"a\\\\Kb\" has the escape \\K, which is not carried out, at byte 1");
+  CHECK(refused("a\\Kb") == "regular expression \"a\\\\Kb\" has the escape \\K, which is not carried out, at byte 1");
   CHECK(refused("(a)\\1").find("the escape \\1") != std::string::npos);
   CHECK(refused("(?x) a").find("an option other than i and m") != std::string::npos);
   CHECK(refused("(?s:.)").find("an option other than i and m") != std::string::npos);

@@ -1,7 +1,8 @@
 // Encodes and decodes for scripts that compare with another implementation:
 //   tokenizer_lines TOKENIZER.json < lines
-// Each line is a JSON string; or a JSON list of ids. Out comes, for a string, a line of JSON {"ids": [..], "special": [..],
-// "decoded": "..", "streamed": ".."}, decoded and streamed from the latter ids without skipping; for ids the two texts.
+// Each line is a JSON string; or a JSON list of ids. Out comes, for a string, a line of JSON {"ids": [..], "special":
+// [..], "decoded": "..", "streamed": ".."}, decoded and streamed from the latter ids without skipping; for ids the two
+// texts.
 #include <iostream>
 #include <string>
 

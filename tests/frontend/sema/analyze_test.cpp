@@ -1,0 +1,195 @@
+// The whole front end: with and without a configuration, one module alone, the examples.
+#include <doctest/doctest.h>
+
+#include "modules_support.h"
+
+using namespace modelc;
+using namespace modelc::sema::test;
+
+namespace {
+
+std::string example(const std::string& name) {
+  const std::string text = text_of_file(MODELC_SOURCE_DIR "/examples/" + name + "/" + name + ".model");
+  return text.substr(text.find("language 1") + 10);
+}
+std::string fixture(const std::string& path) {
+  return text_of_file(MODELC_SOURCE_DIR "/examples/" + path + "/config.json");
+}
+
+}  // namespace
+
+TEST_CASE("without a configuration a right file gives no message and no program") {
+  for (const char* name : {"llama", "qwen2"}) {
+    Model m(example(name));
+    CHECK_FALSE(m.program().has_value());
+    CHECK(m.messages().empty());
+  }
+}
+
+TEST_CASE("without a configuration names, arguments and members are checked all the same") {
+  const auto codes = [](std::string_view members) { return Model(around("d: dim", members)).codes(); };
+  CHECK(codes("p: Linaer(c.d, c.d)  forward(x: [tokens, c.d]) { return p(x) }") == "E0301");
+  CHECK(codes("p: Linear(c.d)  forward(x: [tokens, c.d]) { return p(x) }") == "E0313");
+  CHECK(codes("p: Linear(c.d, c.d, bias: true)  forward(x: [tokens, c.d]) { return p(x) }") == "E0313");
+  CHECK(codes("p: Linear(c.d, c.d)  forward(x: [tokens, c.d]) { return p(x, x) }") == "E0313");
+  CHECK(codes("p: Linear(c.d, c.d)  forward(x: [tokens, c.d]) { return p(x) + p.wieght }") == "E0315");
+  CHECK(codes("forward(x: [tokens, c.d]) { return rms_norm(x, esp: 1e-5) }") == "E0313");
+  CHECK(codes("forward(x: [tokns, c.d]) { return x }") == "E0301");
+  CHECK(codes("forward(x: Bacth) { return x }").find("E0329") == 0);
+  CHECK(codes("fn f(a) = a + b  forward(x: [tokens, c.d]) { return f(x) }") == "E0301");
+  CHECK(codes("fn f(a) = a  forward(x: [tokens, c.d]) { return f(x, x) }") == "E0313");
+  CHECK(codes("p: Linear(c.d, c.d) if flag  forward(x: [tokens, c.d]) { return p(x) }") == "E0301");
+  CHECK(codes("require x  forward(y: [tokens, c.d]) { return y }") == "E0301");
+  CHECK(codes("p: Linear(c.d, c.d)  forward(x: [tokens, c.d]) { return x }") == "W0340");
+}
+
+TEST_CASE("text that no instance reaches is checked too") {
+  Model m(around(
+      "d: dim",
+      "p: Linear(c.d, c.d)  q: Linaer(c.d, c.d) if false  forward(x: [tokens, c.d]) { return q(x) if false else p(x) }",
+      "module Never(n: dim) { q: Linear(n, m)  forward(x: [tokens, n]) { return q(x) } }"));
+  CHECK(m.config(R"({"d": 4})").codes() == "E0301 E0301");
+}
+
+TEST_CASE("mistakes in the configuration, in definitions and in bodies come in one run") {
+  Model m(
+      around("d: dim  e: int", "let read = c.e  p: Linear(c.d, c.d)  forward(x: [tokens, c.d]) { return p(x) + y }"));
+  m.config(R"({"d": 4, "f": 1})");
+  CHECK(m.codes() == "E0301 E0204 E0201");
+}
+
+TEST_CASE("E0353: no model, two models") {
+  CHECK(Model("module A() { forward(x: [...]) { return x } }").config("{}").codes() == "E0353");
+  CHECK(Model("config C { }\nmodel A(c: C) { forward(x: [...]) { return x } }\nmodel B(c: C) { forward(x: [...]) { "
+              "return x } }")
+            .config("{}")
+            .codes() == "E0353");
+  CHECK(Model("module A() { forward(x: [...]) { return x } }").root("3").codes() == "E0353");
+  CHECK(Model("module A() { forward(x: [...]) { return x } }").root("A").codes() == "E0353");
+}
+
+TEST_CASE("E0314: a model's parameter that nothing gives a value") {
+  CHECK(Model("config C { }\nmodel A(c: C, n: int) { forward(x: [...]) { return x * n } }").config("{}").codes() ==
+        "E0314");
+  Model("config C { }\nmodel A(c: C, n: int = 3) { forward(x: [...]) { return x * n } }").config("{}").good();
+}
+
+TEST_CASE("a misspelt type of a model's parameter is one message") {
+  CHECK(Model("config Cfg { n: int = 3 }\nmodel A(c: Cgf) { forward(x: [...]) { return x * c.n } }")
+            .config("{}")
+            .codes() == "E0329");
+}
+
+TEST_CASE("the context bounds positions; it is a number") {
+  CHECK(Model(around("d: dim", "context c.d  forward(at: Batch) { return at.positions }"))
+            .config(R"({"d": 4})")
+            .good()
+            .graph.context == 4);
+  CHECK(
+      Model(around("d: dim", "context \"a\"  forward(x: [tokens, c.d]) { return x }")).config(R"({"d": 4})").codes() ==
+      "E0314");
+}
+
+TEST_CASE("a module alone as the root, with and without a configuration") {
+  Model linear("import nn.linear");
+  linear.root("Linear(5, 10)");
+  CHECK(linear.good().graph.name == "Linear");
+  CHECK(has(linear.part("Linear"), "forward forward(%x: f32[tokens, 5])"));
+  CHECK_FALSE(has(linear.part("Linear"), "leaf"));
+  CHECK(has(linear.part("Linear"), "shape \"[10, 5]\""));
+
+  Model layer(example("llama"));
+  layer.config(fixture("llama/fixtures/llama-tiny")).root("LlamaAttention(c)");
+  CHECK(layer.good().graph.name == "LlamaAttention");
+  CHECK(Model("import nn.linear").root("Linear(5)").codes() == "E0313");
+  CHECK(Model("import nn.linear").root("Linear(5, ").codes().find("E01") == 0);
+}
+
+TEST_CASE("a field that nothing reads is said, but not when only one module is taken") {
+  const std::string text = around("d: dim  e: dim", "p: Linear(c.d, c.d)  forward(x: [tokens, c.d]) { return p(x) }");
+  CHECK(Model(text).config(R"({"d": 4, "e": 3})").codes() == "E0212");
+  CHECK(Model(text).config(R"({"d": 4, "e": 3})").root("Linear(c.d, 2)").codes().empty());
+}
+
+TEST_CASE("the graph knows the configuration's numbers, the program its files and tests") {
+  Model m(example("llama"));
+  m.config(fixture("llama/fixtures/llama-tiny"));
+  const sema::Program& program = m.good();
+  CHECK(program.graph.name == "Llama");
+  CHECK(program.graph.file == "main.model");
+  CHECK(program.graph.context == 64);
+  bool eps = false;
+  for (const auto& fact : program.graph.config)
+    eps = eps || (fact.name == "rms_norm_eps" && fact.type == "float" && std::get<double>(fact.value) == 1e-5);
+  CHECK(eps);
+  CHECK(program.tests.size() == 2);
+  CHECK(program.files.size() == 7);
+}
+
+TEST_CASE("the resolved text of a program") {
+  Model m(around(
+      "d: dim  n: int",
+      "context 7  emb: Embedding(9, c.d)  layers: [Linear(c.d, c.d) for i in 0..c.n]  state s: KVCache(1, c.d)\n"
+      "forward(x: index(9)[tokens]) -> y: [tokens, c.d] { let h = emb(x)  for l in layers { h = l(h) }  return h }\n"
+      "entry keep(x: [tokens, 1, c.d], at: Batch) { s.append(x, x, at) }\n"
+      "checkpoint safetensors { alias layers.1.weight = layers.0.weight  ignore **.old  wte = emb }"));
+  m.config(R"({"d": 4, "n": 3})");
+  const std::string& text = m.good().resolved;
+  for (const char* line :
+       {"model M    // main.model\n", "  context 7\n", "    d: dim = 4\n",
+        "  leaf Embedding(count: 9, size: 4, scale: 1.0)", "    param weight: [9, d] = [9, 4] table",
+        "    layers: [Linear × 3]", "    state s: KVCache(1, 4, 4)",
+        "    forward(x: index(9)[tokens]) -> y: f32[tokens, 4]", "    entry keep(x: f32[tokens, 1, 4], at: Batch)",
+        "    alias layers.1.weight = layers.0.weight", "    ignore **.old", "    wte = emb",
+        "  weights: 4 tensors, 84 elements\n", "    layers.2.weight: [4, 4]\n"}) {
+    CAPTURE(std::string(line));
+    CHECK(has(text, line));
+  }
+}
+
+TEST_CASE("the same input gives the same bytes") {
+  const auto text = [] {
+    Model m(example("qwen2"));
+    m.config(fixture("qwen2/fixtures/qwen2-tiny"));
+    return m.graph() + m.good().resolved;
+  };
+  CHECK(text() == text());
+}
+
+TEST_CASE("every module of the standard library is right as it is written") {
+  std::string imports;
+  for (const char* name : {"attention", "config", "conv", "embedding", "interfaces", "linear", "mlp", "moe", "norm",
+                           "quantization", "rope", "transformer"})
+    imports += "import nn." + std::string(name) + "\n";
+  CHECK(Model(imports).messages().empty());
+}
+
+TEST_CASE("composed from the library: the file of the language's first page") {
+  Model m(R"(
+import nn.attention
+import nn.config
+import nn.linear
+import nn.mlp
+import nn.norm
+import nn.rope
+import nn.transformer
+config Tiny extends TransformersConfig { vocab, size, inner, heads: dim   layers, longest_text: int   theta, eps: float   act: string }
+model TinyLm(c: Tiny) {
+    context c.longest_text
+    fn norm()  = RMSNorm(c.size, eps: c.eps)
+    fn layer(i) = DecoderLayer(c.size, norm: norm(),
+        mixer: Attention(c.size, c.heads, c.heads, 8, window: 4 if i % 2 == 0 else none, head_norm: RMSNorm(8, eps: c.eps), softcap: 30.0, has_sinks: true,
+                         rotary: RotaryEmbedding(8, theta: c.theta, pairs: "adjacent", max_positions: c.longest_text)),
+        ff: GatedMLP(c.size, c.inner, act: c.act))
+    model:   Decoder(c.vocab, c.size, blocks: [layer(i) for i in 0..c.layers], final_norm: norm(), scale: sqrt(c.size))
+    lm_head: Linear(c.size, c.vocab)
+    forward(input_ids: index(c.vocab)[tokens], at: Batch) -> logits: f32[outputs, c.vocab] { return lm_head(take(model(input_ids, at), at.outputs)) }
+})");
+  m.config(
+      R"({"vocab": 50, "size": 16, "inner": 24, "heads": 2, "layers": 5, "longest_text": 32, "theta": 100.0, "eps": 1e-5, "act": "gelu"})");
+  CHECK(has(m.part("Decoder"),
+            "children layers: [DecoderLayer, DecoderLayer_2, DecoderLayer, DecoderLayer_2, DecoderLayer]"));
+  CHECK(has(m.part("Attention"), "] window 4"));
+  CHECK_FALSE(has(m.part("Attention_2"), "] window"));
+  CHECK(has(m.part("Attention"), "softcap: 30.0, window: 4"));
+}

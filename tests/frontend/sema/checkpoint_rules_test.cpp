@@ -1,0 +1,201 @@
+// Checkpoint blocks, joined; and the sections that take effect later.
+#include <doctest/doctest.h>
+
+#include "modules_support.h"
+
+using namespace modelc;
+using namespace modelc::sema::test;
+
+namespace {
+
+constexpr std::string_view members =
+    "emb: Embedding(9, c.d)  layers: [Block(c.d) for i in 0..3]  head: Linear(c.d, 9)  extra: Linear(c.d, c.d) if "
+    "c.tied\n"
+    "forward(x: index(9)[tokens]) { let h = emb(x)  for l in layers { h = l(h) }  return head(extra(h) if c.tied else "
+    "h) }\n";
+
+Model with_rules(std::string_view rules, std::string_view block = "", std::string_view tied = "false") {
+  Model m(around("d: dim  tied: bool = false", std::string(members) + std::string(rules),
+                 "module Block(n: dim) { p: Linear(n, n)  norm: RMSNorm(n, eps: 1e-5)\n forward(x: [tokens, n]) -> "
+                 "[tokens, n] { return p(norm(x)) }\n" +
+                     std::string(block) + " }"));
+  m.config("{\n \"d\": 4,\n \"tied\": " + std::string(tied) + " }");
+  return m;
+}
+
+graph::CheckpointRules rules(std::string_view text, std::string_view block = "", std::string_view tied = "false") {
+  Model m = with_rules(text, block, tied);
+  const auto& all = m.good().graph.checkpoints;
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].format == "safetensors");
+  return all[0];
+}
+
+}  // namespace
+
+TEST_CASE("aliases by name, and those that the configuration turns off with the reason") {
+  const auto on = rules("checkpoint safetensors { alias head.weight = emb.weight when c.tied }", "", "true");
+  REQUIRE(on.aliases.size() == 1);
+  CHECK(on.aliases[0].weight == "head.weight");
+  CHECK(on.aliases[0].target == "emb.weight");
+  CHECK(on.aliases[0].off_when.empty());
+  CHECK(on.aliases[0].where.line == 12);
+  const auto off = rules("checkpoint safetensors { alias head.weight = emb.weight when c.tied }");
+  REQUIRE(off.aliases.size() == 1);
+  CHECK(off.aliases[0].off_when == "c.tied");
+  CHECK(has(off.aliases[0].off_because, "tied = false from config.json:3"));
+}
+
+TEST_CASE("an alias with an index stands for each") {
+  const auto all = rules("checkpoint safetensors { alias layers.{i}.norm.weight = layers.0.norm.weight }");
+  REQUIRE(all.aliases.size() == 3);
+  CHECK(all.aliases[2].weight == "layers.2.norm.weight");
+}
+
+TEST_CASE("ignores and renames, in the model and below, with the instance's path") {
+  const auto all =
+      rules("checkpoint safetensors { ignore **.inv_freq, \"*_bias\"  transformer.h.{i} = layers.{i}  wte = emb }",
+            "checkpoint safetensors { dense = p  ignore masked_bias }");
+  REQUIRE(all.ignores.size() == 5);
+  CHECK(all.ignores[0].pattern == "**.inv_freq");
+  CHECK(all.ignores[1].pattern == "*_bias");
+  CHECK(all.ignores[4].pattern == "transformer.h.2.masked_bias");
+  REQUIRE(all.renames.size() == 5);
+  CHECK(all.renames[0].file == "transformer.h.{i}");
+  CHECK(all.renames[0].model == "layers.{i}");
+  CHECK(all.renames[2].file == "transformer.h.0.dense");
+  CHECK(all.renames[2].model == "layers.0.p");
+}
+
+TEST_CASE("a rule on an absent weight is void; a condition that is false makes it so too") {
+  CHECK(rules("checkpoint safetensors { alias extra.weight = emb.weight  alias head.bias = extra.bias }")
+            .aliases.empty());
+  CHECK(rules("checkpoint safetensors { a = emb when c.tied  ignore b when c.tied }").renames.empty());
+}
+
+TEST_CASE("a derived block joins the base's, a rule replacing the one for the same; override starts anew") {
+  const auto joined = [](std::string_view derived) {
+    Model n("import base\nimport nn.linear\nconfig D extends C { }\nmodel M(c: D) extends Base(c) { " +
+            std::string(derived) + " }");
+    n.file("base.model",
+           "import nn.linear\nconfig C { d: dim }\nmodel Base(c: C) { a: Linear(c.d, c.d)  b: Linear(c.d, c.d)\n"
+           " forward(x: [tokens, c.d]) { return b(a(x)) }\n checkpoint safetensors { one = a  ignore q  alias b.weight "
+           "= a.weight } }\n");
+    return n.config(R"({"d": 4})").good().graph.checkpoints[0];
+  };
+  const auto replaced = joined("checkpoint safetensors { two = a  ignore r }");
+  REQUIRE(replaced.renames.size() == 1);
+  CHECK(replaced.renames[0].file == "two");
+  CHECK(replaced.ignores.size() == 2);
+  CHECK(replaced.aliases.size() == 1);
+  const auto anew = joined("override checkpoint safetensors { two = a }");
+  CHECK(anew.ignores.empty());
+  CHECK(anew.aliases.empty());
+  CHECK(joined("remove checkpoint safetensors").renames.empty());
+}
+
+TEST_CASE("encode with plain is nothing, with an encoding not carried out") {
+  const std::string q = "encode \"**\" as stored(c.q) }";
+  const auto model = [&](std::string_view json) {
+    Model m(around("d: dim  q: Quantization?",
+                   "p: Linear(c.d, c.d)  forward(x: [tokens, c.d]) { return p(x) }  checkpoint safetensors { " + q,
+                   "import nn.quantization"));
+    m.config(json);
+    return m.codes();
+  };
+  CHECK(model(R"({"d": 4})").empty());
+  CHECK(model(R"({"d": 4, "q": {"quant_method": "fp8", "weight_block_size": [128, 128]}})") == "E0351");
+}
+
+TEST_CASE("E0430: rules that name nothing, with the nearest name") {
+  Model m = with_rules("checkpoint safetensors { alias head.weight = emb.wieght }");
+  CHECK(m.codes() == "E0430");
+  CHECK(has(m.messages(), "did you mean `emb.weight`?"));
+  CHECK(with_rules("checkpoint safetensors { alias haed.weight = emb.weight }").codes() == "E0430");
+  CHECK(with_rules("checkpoint safetensors { a = layers.{i}.q }").codes() == "E0430");
+  CHECK(with_rules("checkpoint gguf { a = hed }").codes() == "E0430");
+  CHECK(with_rules("", "checkpoint gguf { a = pp }").codes() == "E0430");
+  CHECK(with_rules("checkpoint gguf { config { widht = arch.x } }").codes() == "E0430");
+  CHECK(with_rules("checkpoint safetensors { alias layers.{i}.p.weight = emb.{i} }").codes() == "E0430");
+}
+
+TEST_CASE("E0431: an alias between unlike shapes says both") {
+  Model m = with_rules("checkpoint safetensors { alias head.weight = layers.0.p.weight }");
+  CHECK(m.codes() == "E0431");
+  CHECK(has(m.messages(), "`head.weight` is [9, d] = [9, 4]"));
+  CHECK(has(m.messages(), "`layers.0.p.weight` is [d, d] = [4, 4]"));
+  CHECK(has(m.messages(), "d = 4 from config.json:2"));
+}
+
+TEST_CASE("E0432: rules that say nothing") {
+  CHECK(with_rules("checkpoint onnx { }").codes() == "E0432");
+  CHECK(with_rules("checkpoint gguf { a = head via trnaspose(0, 1) }").codes() == "E0432");
+  CHECK(with_rules("checkpoint gguf { a = head via transpose(0) }").codes() == "E0432");
+  CHECK(with_rules("checkpoint safetensors { config { d = arch.x } }").codes() == "E0432");
+  CHECK(with_rules("checkpoint safetensors { encode \"**\" as 3 }").codes() == "E0432");
+  CHECK(with_rules("checkpoint safetensors { a.* = layers.{i} }").codes() == "E0432");
+  CHECK(with_rules("checkpoint safetensors { a = layers.{i} }").codes() == "E0432");
+  CHECK(with_rules("checkpoint gguf { for C { weight via offset(1) } }").codes() == "E0432");
+}
+
+TEST_CASE("E0351: rules that are not carried out, in an active block alone") {
+  for (const char* rule :
+       {"a = head via transpose(0, 1)", "[a, b] = head", "a = [head, emb]", "head.weight via offset(1)",
+        "one_of { x { } y { } }", "for RMSNorm { weight via offset(1) }", "ignore a.{i} when i >= 3",
+        "layer.{i}.{e}.x = layers.{i}.p"}) {
+    CAPTURE(std::string(rule));
+    CHECK(with_rules("checkpoint safetensors { " + std::string(rule) + " }").codes() == "E0351");
+    CHECK(with_rules("checkpoint gguf { " + std::string(rule) + " }").codes().empty());
+  }
+  CHECK(with_rules("checkpoint safetensors { a = head via transpose(0, 1) when c.tied }").codes().empty());
+}
+
+TEST_CASE("conditions are checked, in gguf blocks too") {
+  CHECK(with_rules("checkpoint safetensors { ignore a when c.d }").codes() == "E0310");
+  CHECK(with_rules("checkpoint gguf { ignore a when c.d }").codes() == "E0310");
+  CHECK(with_rules("checkpoint gguf { ignore a when c.teid }").codes() == "E0315");
+  CHECK(with_rules("checkpoint gguf { alias head.weight = emb.weight when undeclared }").codes() == "E0301");
+}
+
+TEST_CASE("a base's rule on a member that the derived module removed is void") {
+  Model m(
+      "import nn.linear\nconfig C { d: dim }\nmodule A(n: dim) { p: Linear(n, n)  forward(x: [tokens, n]) { return "
+      "p(x) }\n"
+      " checkpoint gguf { pp = p } }\nmodule B(n: dim) extends A(n) { remove p  q: Linear(n, n)  override forward(x: "
+      "[tokens, n]) { return q(x) } }\n"
+      "model M(c: C) { b: B(c.d)  forward(x: [tokens, c.d]) { return b(x) } }");
+  CHECK(m.config(R"({"d": 4})").codes().empty());
+}
+
+TEST_CASE("sections are checked, and a note says that they take effect later") {
+  Model m = with_rules(
+      "policy { compute: bf16  residual: f32  **.norm: f32 }  quantize { layers.*.p: q8_0 or file  head, \"**.x\": "
+      "never below f16 }\n"
+      "shard { c.d over tensor_parallel }  place { layers[0..2]: gpu(0)  \"**\": gpu(1) }");
+  const auto& notes = m.good().notes;
+  REQUIRE(notes.size() == 4);
+  for (const std::string& note : notes) CHECK(has(note, "takes effect in a later version"));
+  CHECK(has(notes[0], "main.model:"));
+}
+
+TEST_CASE("a derived model's section replaces its base's") {
+  Model n(
+      "import base\nimport nn.linear\nconfig D extends C { }\nmodel M(c: D) extends Base(c) { policy { compute: f32 } "
+      "}");
+  n.file("base.model",
+         "import nn.linear\nconfig C { d: dim }\nmodel Base(c: C) { a: Linear(c.d, c.d)  forward(x: [tokens, c.d]) { "
+         "return a(x) }\n"
+         " policy { nobody: f32 } }\n");
+  CHECK(n.config(R"({"d": 4})").codes().empty());
+  CHECK(n.good().notes.size() == 1);
+}
+
+TEST_CASE("E0433: sections that name nothing") {
+  for (const char* section : {"policy { compute: f33 }", "policy { layers.*.nrom: f32 }", "quantize { head: q9_0 }",
+                              "quantize { haed: q8_0 }", "place { lyers[0..2]: gpu(0) }",
+                              "place { layers[0..1.5]: gpu(0) }", "shard { c.tied over x }"}) {
+    CAPTURE(std::string(section));
+    CHECK(with_rules(section).codes() == "E0433");
+  }
+  CHECK(has(with_rules("policy { layers.*.nrom: f32 }").messages(), "did you mean `norm`?"));
+}

@@ -1,0 +1,314 @@
+#include <algorithm>
+
+#include "runtime/kv_cache/kv_cache.h"
+#include "tests/runtime/cpu/kernel_support.h"
+
+using namespace modelc;
+using namespace modelc::test;
+
+namespace {
+
+struct Case {
+  std::int64_t heads = 1, kv_heads = 1, d = 8, dv = 8;
+  AttendArgs args;
+  std::vector<float> sinks;
+};
+
+// What one query row of one head gives over positions [lo, hi) of its sequence, in double.
+std::vector<double> one_row(const Case& c, std::span<const float> q, std::span<const float> k, std::span<const float> v,
+                            std::int64_t position, std::int64_t length, std::int64_t head) {
+  const std::int64_t kv = head / (c.heads / c.kv_heads);
+  const std::int64_t hi = c.args.mask == Mask::causal ? std::min(position + 1, length) : length;
+  const std::int64_t lo = c.args.window > 0 ? std::max<std::int64_t>(0, position + 1 - c.args.window) : 0;
+  std::vector<double> scores, out(static_cast<std::size_t>(c.dv), 0.0);
+  double most = c.sinks.empty() ? -INFINITY : c.sinks[static_cast<std::size_t>(head)];
+  for (std::int64_t p = lo; p < hi; ++p) {
+    double s = 0;
+    for (std::int64_t i = 0; i < c.d; ++i)
+      s += static_cast<double>(q[static_cast<std::size_t>(i)]) * k[static_cast<std::size_t>((p * c.kv_heads + kv) * c.d + i)];
+    s *= c.args.scale;
+    if (c.args.softcap > 0) s = c.args.softcap * std::tanh(s / c.args.softcap);
+    scores.push_back(s);
+    most = std::max(most, s);
+  }
+  if (scores.empty()) return out;
+  double sum = c.sinks.empty() ? 0 : std::exp(c.sinks[static_cast<std::size_t>(head)] - most);
+  for (std::int64_t p = lo; p < hi; ++p) {
+    const double w = std::exp(scores[static_cast<std::size_t>(p - lo)] - most);
+    sum += w;
+    for (std::int64_t i = 0; i < c.dv; ++i)
+      out[static_cast<std::size_t>(i)] += w * v[static_cast<std::size_t>((p * c.kv_heads + kv) * c.dv + i)];
+  }
+  for (double& x : out) x /= sum;
+  return out;
+}
+
+struct Sequence {
+  std::vector<float> q, k, v;                              // of all its positions
+  std::int64_t length = 0;
+};
+Sequence random_sequence(Random& random, const Case& c, std::int64_t length) {
+  return {random.numbers(length * c.heads * c.d), random.numbers(length * c.kv_heads * c.d),
+          random.numbers(length * c.kv_heads * c.dv), length};
+}
+
+// Rows [begin, end) of [positions][width].
+std::span<const float> rows(const std::vector<float>& values, std::int64_t width, std::int64_t begin, std::int64_t end) {
+  return std::span(values).subspan(static_cast<std::size_t>(begin * width), static_cast<std::size_t>((end - begin) * width));
+}
+
+// A cache of the device, and sequences that are fed into it.
+class Fed {
+ public:
+  Fed(Device& device, const Case& c, int slots, std::int64_t capacity) : device_(device), case_(c) {
+    cache_.heads = c.kv_heads;
+    cache_.dim = c.d;
+    cache_.value_dim = c.dv;
+    cache_.capacity = capacity;
+    REQUIRE(device.reserve(cache_, slots).ok());
+    // What a cache has never been given may be anything.
+    std::memset(cache_.keys.buffer->host, 0xFF, static_cast<std::size_t>(cache_.keys.buffer->size));
+    std::memset(cache_.values.buffer->host, 0xFF, static_cast<std::size_t>(cache_.values.buffer->size));
+  }
+  ~Fed() {
+    device_.free(cache_.keys.buffer);
+    device_.free(cache_.values.buffer);
+  }
+  struct Piece { int slot; const Sequence* sequence; std::int64_t tokens; };
+
+  // Appends and attends; the result is [tokens of all pieces][heads][dv].
+  std::vector<float> step(const std::vector<Piece>& pieces) {
+    Batch at;
+    at.starts.push_back(0);
+    std::vector<float> q, k, v;
+    for (const Piece& p : pieces) {
+      const std::int64_t begin = cache_.held[static_cast<std::size_t>(p.slot)], end = begin + p.tokens;
+      for (std::int64_t i = begin; i < end; ++i) {
+        at.positions.push_back(static_cast<std::int32_t>(i));
+        at.lengths.push_back(static_cast<std::int32_t>(end));
+        at.sequence.push_back(static_cast<std::int32_t>(at.slots.size()));
+      }
+      at.slots.push_back(p.slot);
+      at.starts.push_back(static_cast<std::int32_t>(at.positions.size()));
+      const auto add = [](std::vector<float>& to, std::span<const float> from) { to.insert(to.end(), from.begin(), from.end()); };
+      add(q, rows(p.sequence->q, case_.heads * case_.d, begin, end));
+      add(k, rows(p.sequence->k, case_.kv_heads * case_.d, begin, end));
+      add(v, rows(p.sequence->v, case_.kv_heads * case_.dv, begin, end));
+    }
+    Tensors tensors(device_);
+    const std::int64_t n = at.tokens();
+    AttendArgs args = case_.args;
+    if (!case_.sinks.empty()) args.sinks = tensors.f32({case_.heads}, case_.sinks);
+    device_.append(cache_, tensors.f32({n, case_.kv_heads, case_.d}, k), tensors.f32({n, case_.kv_heads, case_.dv}, v), at);
+    const Tensor out = tensors.empty({n, case_.heads, case_.dv});
+    device_.attend(tensors.f32({n, case_.heads, case_.d}, q), cache_, at, args, out);
+    return values_of(out);
+  }
+  KvCache& cache() { return cache_; }
+
+ private:
+  Device& device_;
+  Case case_;
+  KvCache cache_;
+};
+
+std::vector<double> expected_rows(const Case& c, const Sequence& s, std::int64_t begin, std::int64_t end, std::int64_t length) {
+  std::vector<double> out;
+  for (std::int64_t t = begin; t < end; ++t)
+    for (std::int64_t h = 0; h < c.heads; ++h) {
+      const auto row = one_row(c, rows(s.q, c.d, t * c.heads + h, t * c.heads + h + 1), s.k, s.v, t, length, h);
+      out.insert(out.end(), row.begin(), row.end());
+    }
+  return out;
+}
+
+constexpr double within = 3e-6;
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  const auto add = [&](std::int64_t heads, std::int64_t kv, std::int64_t d, std::int64_t dv) -> Case& {
+    Case c{heads, kv, d, dv, {}, {}};
+    c.args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(d)));
+    all.push_back(c);
+    return all.back();
+  };
+  add(1, 1, 1, 1);
+  add(3, 3, 8, 8);
+  add(9, 3, 64, 64);
+  add(6, 2, 17, 5);                                        // values of another width
+  add(70, 1, 16, 33);                                      // more heads on one kv head than one piece holds
+  add(4, 2, 16, 16).args.window = 4;
+  add(4, 2, 16, 16).args.window = 100;
+  add(4, 2, 16, 16).args.softcap = 0.3F;
+  add(4, 2, 16, 16).args.mask = Mask::full;
+  Case& sinks = add(4, 2, 16, 16);
+  sinks.sinks = {-1.0F, 0.0F, 5.0F, 40.0F};
+  Case& all_of_it = add(4, 1, 32, 32);
+  all_of_it.sinks = {-1.0F, 0.0F, 2.0F, 1.0F};
+  all_of_it.args.window = 33;
+  all_of_it.args.softcap = 2.0F;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("attend over a cache: prefill, and every number of tokens after others") {
+  on_every_device([](Device& device) {
+    for (const Case& c : cases()) {
+      CAPTURE(c.heads);
+      CAPTURE(c.d);
+      CAPTURE(c.args.window);
+      Random random(static_cast<unsigned>(c.heads * 100 + c.d));
+      const Sequence s = random_sequence(random, c, 150);
+      Fed whole(device, c, 1, 150);
+      const auto all = whole.step({{0, &s, 150}});
+      check_near(all, expected_rows(c, s, 0, 150, 150), within);
+      if (c.args.mask == Mask::full) continue;             // a row then sees what comes later in its call
+      Fed pieces(device, c, 1, 160);
+      std::int64_t at = 0;
+      for (const std::int64_t n : {1, 1, 14, 1, 47, 1, 64, 20, 1}) {
+        const auto part = pieces.step({{0, &s, n}});
+        CHECK(std::equal(part.begin(), part.end(), all.begin() + at * c.heads * c.dv));
+        at += n;
+      }
+      REQUIRE(at == 150);
+    }
+  });
+}
+
+TEST_CASE("attend: long sequences in chunks, one token or many, whatever the threads") {
+  Case c{4, 2, 16, 16, {}, {}};
+  c.args.scale = 0.25F;
+  for (const std::int64_t window : {0, 700}) {
+    c.args.window = window;
+    Random random(4);
+    const Sequence s = random_sequence(random, c, 1300);
+    const auto last = expected_rows(c, s, 1296, 1300, 1300);
+    for (const cpu::Kernels* kernels : cpu::available_kernels()) {
+      std::vector<float> first;
+      for (const int threads : {1, 2, 5}) {
+        auto device = open_cpu({threads, kernels->isa});
+        REQUIRE(device.ok());
+        Fed fed(**device, c, 1, 1300);
+        fed.step({{0, &s, 1296}});
+        std::vector<float> got;
+        for (int i = 0; i < 4; ++i) {
+          const auto one = fed.step({{0, &s, 1}});
+          got.insert(got.end(), one.begin(), one.end());
+        }
+        check_near(got, last, within);
+        Fed again(**device, c, 1, 1300);
+        const auto whole = again.step({{0, &s, 1300}});
+        CHECK(std::equal(got.begin(), got.end(), whole.end() - static_cast<std::ptrdiff_t>(got.size())));
+        if (first.empty()) first = got;
+        CHECK(got == first);
+      }
+    }
+  }
+}
+
+TEST_CASE("attend: a ragged batch equals each alone") {
+  on_every_device([](Device& device) {
+    Case c{6, 2, 24, 24, {}, {}};
+    c.args.scale = 0.2F;
+    Random random(8);
+    std::vector<Sequence> sequences;
+    for (const std::int64_t n : {40, 3, 90, 1}) sequences.push_back(random_sequence(random, c, n));
+    Fed together(device, c, 4, 100);
+    std::vector<std::vector<float>> got(4);
+    const auto feed = [&](const std::vector<std::pair<int, std::int64_t>>& pieces) {
+      std::vector<Fed::Piece> p;
+      for (const auto& [i, n] : pieces) p.push_back({3 - i, &sequences[static_cast<std::size_t>(i)], n});
+      const auto out = together.step(p);
+      std::ptrdiff_t at = 0;
+      for (const auto& [i, n] : pieces) {
+        got[static_cast<std::size_t>(i)].insert(got[static_cast<std::size_t>(i)].end(), out.begin() + at, out.begin() + at + n * c.heads * c.dv);
+        at += n * c.heads * c.dv;
+      }
+    };
+    feed({{2, 50}, {0, 39}, {1, 2}});
+    feed({{0, 1}, {3, 1}, {1, 1}, {2, 40}});
+    for (std::size_t i = 0; i < 4; ++i) {
+      Fed alone(device, c, 1, 100);
+      CHECK(alone.step({{0, &sequences[i], sequences[i].length}}) == got[i]);
+    }
+  });
+}
+
+TEST_CASE("attend without state: each segment by itself") {
+  on_every_device([](Device& device) {
+    for (Case c : cases()) {
+      Random random(static_cast<unsigned>(c.heads + c.d));
+      const std::vector<std::int64_t> lengths = {5, 33, 1, 70};
+      const Batch at = *Batch::make(lengths, Outputs::all);
+      Tensors tensors(device);
+      std::vector<float> q, k, v;
+      std::vector<double> expected;
+      for (const std::int64_t n : lengths) {
+        const Sequence s = random_sequence(random, c, n);
+        q.insert(q.end(), s.q.begin(), s.q.end());
+        k.insert(k.end(), s.k.begin(), s.k.end());
+        v.insert(v.end(), s.v.begin(), s.v.end());
+        const auto rows_of = expected_rows(c, s, 0, n, n);
+        expected.insert(expected.end(), rows_of.begin(), rows_of.end());
+      }
+      const std::int64_t n = at.tokens();
+      if (!c.sinks.empty()) c.args.sinks = tensors.f32({c.heads}, c.sinks);
+      const Tensor out = tensors.empty({n, c.heads, c.dv});
+      device.attend(tensors.f32({n, c.heads, c.d}, q), tensors.f32({n, c.kv_heads, c.d}, k),
+                    tensors.f32({n, c.kv_heads, c.dv}, v), at, c.args, out);
+      check_near(values_of(out), expected, within);
+    }
+  });
+}
+
+TEST_CASE("attend: rows that see nothing give 0, also with sinks") {
+  on_every_device([](Device& device) {
+    for (const bool with_sinks : {false, true}) {
+      Case c{2, 1, 8, 8, {}, {}};
+      Fed fed(device, c, 1, 32);
+      const Batch at = *Batch::make(std::vector<std::int64_t>{3}, Outputs::all);
+      Random random(2);
+      Tensors tensors(device);
+      AttendArgs args;
+      const std::vector<float> sinks = {1.0F, 2.0F};
+      if (with_sinks) args.sinks = tensors.f32({2}, sinks);
+      const Tensor out = tensors.empty({3, 2, 8});
+      device.attend(tensors.f32({3, 2, 8}, random.numbers(48)), fed.cache(), at, args, out);   // nothing was appended
+      CHECK(values_of(out) == std::vector<float>(48, 0.0F));
+    }
+  });
+}
+
+TEST_CASE("attend: a NaN shows in its own row and in those that see it, no other") {
+  on_every_device([](Device& device) {
+    Case c{2, 1, 8, 8, {}, {}};
+    Random random(2);
+    Sequence s = random_sequence(random, c, 20);
+    s.k[12 * 8 + 3] = NAN;                                 // position 12
+    s.v[15 * 8] = NAN;                                     // position 15, channel 0
+    Fed fed(device, c, 1, 32);
+    const auto out = fed.step({{0, &s, 20}});
+    for (std::int64_t t = 0; t < 20; ++t)
+      for (std::int64_t i = 0; i < 16; ++i) {
+        CAPTURE(t);
+        CHECK(std::isnan(out[static_cast<std::size_t>(t * 16 + i)]) == (t >= 12));
+      }
+    Sequence broken = random_sequence(random, c, 3);
+    for (std::size_t i = 0; i < 8; ++i) broken.q[16 + i] = NAN;   // position 1, head 0
+    Fed other(device, c, 1, 32);
+    const auto rows_of = other.step({{0, &broken, 3}});
+    for (std::size_t i = 0; i < rows_of.size(); ++i) CHECK(std::isnan(rows_of[i]) == (i / 8 == 2));
+  });
+}
+
+TEST_CASE("attend: large scores neither overflow nor lose the largest") {
+  on_every_device([](Device& device) {
+    Case c{2, 1, 16, 4, {}, {}};
+    c.args.scale = 30.0F;
+    Random random(6);
+    const Sequence s = random_sequence(random, c, 200);
+    Fed fed(device, c, 1, 200);
+    check_near(fed.step({{0, &s, 200}}), expected_rows(c, s, 0, 200, 200), 1e-3);
+  });
+}

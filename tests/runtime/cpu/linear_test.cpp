@@ -1,0 +1,237 @@
+#include "runtime/device/map.h"
+#include "runtime/device/math.h"
+#include "tests/runtime/cpu/kernel_support.h"
+
+using namespace modelc;
+using namespace modelc::test;
+
+namespace {
+
+struct Block { std::int64_t rows; DType encoding; bool bias; std::int64_t shift; std::int64_t padding; };
+
+// A matrix of such blocks, and its results in double.
+struct Product {
+  Matrix matrix;
+  std::vector<std::vector<float>> weights, biases;         // by block
+
+  Product(Tensors& tensors, Random& random, std::int64_t k, const std::vector<Block>& blocks) {
+    matrix.columns = k;
+    for (const Block& b : blocks) {
+      RowBlock block;
+      block.encoding = b.encoding;
+      block.rows = b.rows;
+      block.row_bytes = k * bytes(b.encoding) + b.padding;
+      weights.emplace_back();
+      std::vector<std::byte> stored;
+      for (std::int64_t r = 0; r < b.rows; ++r) {
+        const StoredRows row = store_as(b.encoding, random.numbers(k));
+        weights.back().insert(weights.back().end(), row.values.begin(), row.values.end());
+        stored.insert(stored.end(), row.bytes.begin(), row.bytes.end());
+        // What lies between rows must never be read as a weight.
+        if (r + 1 < b.rows) stored.insert(stored.end(), static_cast<std::size_t>(b.padding), std::byte{0xFF});
+      }
+      block.data = tensors.bytes_of(DType::u8, {static_cast<std::int64_t>(stored.size())}, stored, b.shift);
+      biases.push_back(b.bias ? random.numbers(b.rows) : std::vector<float>());
+      if (b.bias) block.bias = tensors.f32({b.rows}, biases.back());
+      matrix.blocks.push_back(block);
+    }
+  }
+  double element(std::size_t block, std::span<const float> x, std::int64_t row) const {
+    double s = 0;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      s += static_cast<double>(x[i]) * weights[block][static_cast<std::size_t>(row) * x.size() + i];
+    return biases[block].empty() ? s : s + biases[block][static_cast<std::size_t>(row)];
+  }
+  std::vector<double> expected(std::size_t block, std::span<const float> x, std::int64_t m, std::int64_t k) const {
+    std::vector<double> out;
+    for (std::int64_t t = 0; t < m; ++t)
+      for (std::int64_t r = 0; r < matrix.blocks[block].rows; ++r)
+        out.push_back(element(block, x.subspan(static_cast<std::size_t>(t * k), static_cast<std::size_t>(k)), r));
+    return out;
+  }
+};
+
+constexpr double within = 2e-5;
+
+constexpr MapKernel silu_mul = {"silu_mul", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+  map_rows<2>(a, begin, end, [](float gate, float up) { return math::silu(gate) * up; });
+}};
+
+}  // namespace
+
+TEST_CASE("linear: all encodings, shapes that are multiples of nothing, rows at odd addresses") {
+  on_every_device([](Device& device) {
+    for (const DType encoding : {DType::f32, DType::f16, DType::bf16})
+      for (const std::int64_t m : {1, 2, 3, 4, 5, 6, 7, 17, 67, 150})
+        for (const std::int64_t k : {1, 3, 17, 67, 256, 1100, 1300}) {
+          if (m > 17 && k > 300 && m != 67) continue;      // keeps the test short
+          const std::int64_t n = m * k % 3 == 0 ? 67 : m % 2 == 0 ? 17 : 3;
+          CAPTURE(name(encoding));
+          CAPTURE(m);
+          CAPTURE(n);
+          CAPTURE(k);
+          Random random(static_cast<unsigned>(m * 1000 + k));
+          Tensors tensors(device);
+          const Product p(tensors, random, k, {{n, encoding, m % 2 == 0, 1 + m % 3, k % 2 == 0 ? 0 : 3}});
+          const auto x = random.numbers(m * k);
+          const Tensor out = tensors.empty({m, n});
+          device.linear(tensors.f32({m, k}, x), p.matrix, {&out, 1}, {});
+          check_near(values_of(out), p.expected(0, x, m, k), within);
+        }
+  });
+}
+
+TEST_CASE("linear: several blocks of unlike encodings and sizes are one product") {
+  on_every_device([](Device& device) {
+    for (const std::int64_t m : {1, 5, 40}) {
+      Random random(static_cast<unsigned>(m));
+      Tensors tensors(device);
+      const std::int64_t k = 200;
+      const Product p(tensors, random, k,
+                      {{97, DType::bf16, false, 0, 0}, {1, DType::f32, true, 2, 0}, {300, DType::f16, true, 1, 6}});
+      const auto x = random.numbers(m * k);
+      const std::vector<Tensor> outs = {tensors.empty({m, 97}), tensors.empty({m, 1}), tensors.empty({m, 300})};
+      device.linear(tensors.f32({m, k}, x), p.matrix, outs, {});
+      for (std::size_t b = 0; b < 3; ++b) check_near(values_of(outs[b]), p.expected(b, x, m, k), within);
+    }
+  });
+}
+
+TEST_CASE("linear: the residual is added, also in place") {
+  on_every_device([](Device& device) {
+    for (const std::int64_t m : {1, 3, 20}) {
+      Random random(static_cast<unsigned>(m) + 9);
+      Tensors tensors(device);
+      const std::int64_t k = 50, n = 133;
+      const Product p(tensors, random, k, {{n, DType::bf16, true, 0, 0}});
+      const auto x = random.numbers(m * k), r = random.numbers(m * n);
+      auto expected = p.expected(0, x, m, k);
+      for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += r[i];
+      const Tensor in = tensors.f32({m, k}, x), out = tensors.empty({m, n}), residual = tensors.f32({m, n}, r);
+      device.linear(in, p.matrix, {&out, 1}, residual);
+      check_near(values_of(out), expected, within);
+      device.linear(in, p.matrix, {&residual, 1}, residual);
+      CHECK(values_of(residual) == values_of(out));
+    }
+  });
+}
+
+TEST_CASE("linear: no columns give the bias, no rows and no tokens nothing") {
+  on_every_device([](Device& device) {
+    Random random(3);
+    Tensors tensors(device);
+    const Product none(tensors, random, 0, {{5, DType::f32, true, 0, 0}});
+    const Tensor out = tensors.empty({2, 5});
+    device.linear(tensors.empty({2, 0}), none.matrix, {&out, 1}, {});
+    for (std::size_t i = 0; i < 10; ++i) CHECK(values_of(out)[i] == none.biases[0][i % 5]);
+    const Product some(tensors, random, 8, {{5, DType::f32, true, 0, 0}});
+    const Tensor no_tokens = tensors.empty({0, 5});
+    device.linear(tensors.empty({0, 8}), some.matrix, {&no_tokens, 1}, {});
+  });
+}
+
+TEST_CASE("linear: a token's bits depend neither on its neighbours nor on the threads") {
+  for (const cpu::Kernels* kernels : cpu::available_kernels()) {
+    CAPTURE(kernels->isa);
+    for (const DType encoding : {DType::f32, DType::f16, DType::bf16})
+      for (const std::int64_t k : {67, 1300}) {
+        const std::int64_t m = 80, n = 219;
+        std::vector<float> first;
+        for (const int threads : {1, 2, 3}) {
+          auto device = open_cpu({threads, kernels->isa});
+          REQUIRE(device.ok());
+          Random random(11);
+          Tensors tensors(**device);
+          const Product p(tensors, random, k, {{n, encoding, true, 0, 0}});
+          const auto x = random.numbers(m * k);
+          const Tensor in = tensors.f32({m, k}, x), out = tensors.empty({m, n});
+          (*device)->linear(in, p.matrix, {&out, 1}, {});
+          const auto whole = values_of(out);
+          if (first.empty()) first = whole;
+          CHECK(whole == first);
+          for (std::int64_t begin = 0, pieces = 1; begin < m; begin += pieces++) {
+            const std::int64_t count = std::min(pieces, m - begin);
+            Tensor part = in, result = tensors.empty({count, n});
+            part.offset = begin * k * 4;
+            part.shape = {count, k};
+            (*device)->linear(part, p.matrix, {&result, 1}, {});
+            const auto rows = values_of(result);
+            CHECK(std::equal(rows.begin(), rows.end(), whole.begin() + begin * n));
+          }
+        }
+      }
+  }
+}
+
+TEST_CASE("linear_map: the blocks' products through an expression") {
+  on_every_device([](Device& device) {
+    for (const DType encoding : {DType::f32, DType::bf16})
+      for (const std::int64_t m : {1, 2, 7, 300})
+        for (const std::int64_t n : {1, 31, 200}) {
+          CAPTURE(m);
+          CAPTURE(n);
+          Random random(static_cast<unsigned>(m * n));
+          Tensors tensors(device);
+          const std::int64_t k = 45;
+          const Product p(tensors, random, k, {{n, encoding, true, 1, 0}, {n, DType::f16, false, 0, 2}});
+          const auto x = random.numbers(m * k);
+          const auto gate = p.expected(0, x, m, k), up = p.expected(1, x, m, k);
+          std::vector<double> expected;
+          for (std::size_t i = 0; i < gate.size(); ++i) expected.push_back(gate[i] / (1 + std::exp(-gate[i])) * up[i]);
+          const Tensor in = tensors.f32({m, k}, x), out = tensors.empty({m, n});
+          device.linear_map(in, p.matrix, silu_mul, out);
+          check_near(values_of(out), expected, 5e-5);
+          // The same bits as the products and then the expression.
+          const std::vector<Tensor> parts = {tensors.empty({m, n}), tensors.empty({m, n})};
+          const Tensor apart = tensors.empty({m, n});
+          device.linear(in, p.matrix, parts, {});
+          device.map(silu_mul, parts, apart);
+          CHECK(values_of(apart) == values_of(out));
+        }
+  });
+}
+
+TEST_CASE("f16: subnormals, the largest number and infinity; bf16: every exponent") {
+  on_every_device([](Device& device) {
+    const std::vector<float> numbers = {0.0F, -0.0F, 5.9604645e-8F, -6.0e-5F, 65504.0F, -65504.0F, 1e-30F, -1e30F};
+    for (const DType encoding : {DType::f16, DType::bf16}) {
+      Tensors tensors(device);
+      for (const float number : numbers) {
+        if (encoding == DType::f16 && std::fabs(number) > 65504.0F) continue;
+        const StoredRows s = store_as(encoding, std::vector<float>(37, number));
+        Matrix table;
+        table.columns = 37;
+        RowBlock b;
+        b.encoding = encoding;
+        b.rows = 1;
+        b.row_bytes = 74;
+        b.data = tensors.bytes_of(DType::u8, {74}, s.bytes, 1);
+        table.blocks.push_back(b);
+        const Tensor out = tensors.empty({1, 37});
+        device.take(table, tensors.i32(std::vector<std::int32_t>{0}), 1.0F, out);
+        CHECK(values_of(out) == s.values);
+        const std::vector<float> one = {1.0F};
+        const Tensor product = tensors.empty({1, 1});
+        std::vector<float> unit(37, 0.0F);
+        unit[36] = 1.0F;
+        device.linear(tensors.f32({1, 37}, unit), table, {&product, 1}, {});
+        CHECK(values_of(product)[0] == s.values[0]);
+      }
+      // Infinity and NaN stay what they are.
+      const std::uint16_t infinity = encoding == DType::f16 ? 0x7C00 : 0x7F80, nan = encoding == DType::f16 ? 0x7E00 : 0x7FC0;
+      Matrix table;
+      table.columns = 1;
+      RowBlock b;
+      b.encoding = encoding;
+      b.rows = 2;
+      b.row_bytes = 2;
+      const std::vector<std::uint16_t> bits = {infinity, nan};
+      b.data = tensors.bytes_of(DType::u8, {4}, std::as_bytes(std::span(bits)));
+      table.blocks.push_back(b);
+      const Tensor out = tensors.empty({2, 1});
+      device.take(table, tensors.i32(std::vector<std::int32_t>{0, 1}), 1.0F, out);
+      CHECK(std::isinf(values_of(out)[0]));
+      CHECK(std::isnan(values_of(out)[1]));
+    }
+  });
+}

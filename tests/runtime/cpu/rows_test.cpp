@@ -1,0 +1,247 @@
+#include <algorithm>
+
+#include "runtime/device/map.h"
+#include "runtime/device/math.h"
+#include "tests/runtime/cpu/kernel_support.h"
+
+using namespace modelc;
+using namespace modelc::test;
+
+namespace {
+
+const std::vector<std::int64_t> widths = {1, 3, 15, 16, 17, 67, 576};
+
+std::vector<double> rms_norm(std::span<const float> x, std::span<const float> w, double eps, double offset, std::int64_t n) {
+  std::vector<double> out(x.size());
+  const auto width = static_cast<std::size_t>(n);
+  for (std::size_t r = 0; r < x.size(); r += width) {
+    double squares = 0;
+    for (std::size_t i = 0; i < width; ++i) squares += static_cast<double>(x[r + i]) * x[r + i];
+    const double f = 1 / std::sqrt(squares / static_cast<double>(n) + eps);
+    for (std::size_t i = 0; i < width; ++i) out[r + i] = x[r + i] * f * (w.empty() ? 1.0 : w[i] + offset);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("rms_norm: weight, offset, none; small inputs make eps count; in place") {
+  on_every_device([](Device& device) {
+    for (const std::int64_t n : widths)
+      for (const std::int64_t rows : {1, 5, 40}) {
+        CAPTURE(n);
+        Random random(static_cast<unsigned>(n));
+        Tensors tensors(device);
+        auto x = random.numbers(rows * n);
+        for (float& v : x) v *= 0.003F;                    // mean square 1e-5: as large as eps
+        const auto w = random.numbers(n);
+        const Tensor in = tensors.f32({rows, n}, x), weight = tensors.f32({n}, w), out = tensors.empty({rows, n});
+        device.rms_norm(in, weight, {1e-5F, 1.0F}, out);
+        check_near(values_of(out), rms_norm(x, w, 1e-5, 1, n), 3e-6);
+        device.rms_norm(in, {}, {1e-6F, 0}, out);
+        check_near(values_of(out), rms_norm(x, {}, 1e-6, 0, n), 3e-6);
+        device.rms_norm(in, {}, {1e-6F, 0}, in);
+        CHECK(values_of(in) == values_of(out));
+      }
+  });
+}
+
+TEST_CASE("add_rms_norm: the sum and its norm; the sum over either operand") {
+  on_every_device([](Device& device) {
+    for (const std::int64_t n : widths) {
+      const std::int64_t rows = 7;
+      Random random(static_cast<unsigned>(n) + 1);
+      Tensors tensors(device);
+      const auto x = random.numbers(rows * n), y = random.numbers(rows * n), w = random.numbers(n);
+      std::vector<float> both(x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) both[i] = x[i] + y[i];
+      const Tensor a = tensors.f32({rows, n}, x), b = tensors.f32({rows, n}, y), weight = tensors.f32({n}, w);
+      const Tensor sum = tensors.empty({rows, n}), out = tensors.empty({rows, n}), again = tensors.empty({rows, n});
+      device.add_rms_norm(a, b, weight, {1e-5F, 0}, sum, out);
+      CHECK(values_of(sum) == both);
+      check_near(values_of(out), rms_norm(both, w, 1e-5, 0, n), 3e-6);
+      device.rms_norm(sum, weight, {1e-5F, 0}, again);     // fusing changes no bit
+      CHECK(values_of(again) == values_of(out));
+      device.add_rms_norm(a, b, weight, {1e-5F, 0}, a, again);
+      CHECK(values_of(a) == both);
+      CHECK(values_of(again) == values_of(out));
+    }
+  });
+}
+
+TEST_CASE("layer_norm: a large mean costs no digits; weight and bias may be absent") {
+  on_every_device([](Device& device) {
+    for (const std::int64_t n : widths)
+      for (const bool with : {true, false}) {
+        const std::int64_t rows = 6;
+        Random random(static_cast<unsigned>(n) + 2);
+        Tensors tensors(device);
+        auto x = random.numbers(rows * n);
+        for (float& v : x) v += 100;
+        const auto w = random.numbers(n), b = random.numbers(n);
+        std::vector<double> expected(x.size());
+        for (std::size_t r = 0; r < x.size(); r += static_cast<std::size_t>(n)) {
+          double mean = 0, var = 0;
+          for (std::int64_t i = 0; i < n; ++i) mean += x[r + static_cast<std::size_t>(i)];
+          mean /= static_cast<double>(n);
+          for (std::int64_t i = 0; i < n; ++i) var += std::pow(x[r + static_cast<std::size_t>(i)] - mean, 2);
+          var /= static_cast<double>(n);
+          for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i)
+            expected[r + i] = (x[r + i] - mean) / std::sqrt(var + 1e-5) * (with ? w[i] : 1) + (with ? b[i] : 0);
+        }
+        const Tensor in = tensors.f32({rows, n}, x), out = tensors.empty({rows, n});
+        const Tensor weight = with ? tensors.f32({n}, w) : Tensor{}, bias = with ? tensors.f32({n}, b) : Tensor{};
+        device.layer_norm(in, weight, bias, {1e-5F, 0}, out);
+        check_near(values_of(out), expected, 3e-5);
+        device.layer_norm(in, weight, bias, {1e-5F, 0}, in);
+        CHECK(values_of(in) == values_of(out));
+      }
+  });
+}
+
+TEST_CASE("rope: halves and adjacent, whole heads and the first channels only, in place") {
+  on_every_device([](Device& device) {
+    for (const std::int64_t d : {2, 6, 16, 34, 64})
+      for (const std::int64_t half : {d / 2, d / 4}) {
+        if (half == 0) continue;
+        const std::int64_t tokens = 5, heads = 3;
+        Random random(static_cast<unsigned>(d));
+        Tensors tensors(device);
+        const auto x = random.numbers(tokens * heads * d);
+        std::vector<float> cos, sin;
+        for (std::int64_t t = 0; t < tokens; ++t)
+          for (std::int64_t i = 0; i < half; ++i) {
+            const double angle = static_cast<double>(t + 3) / std::pow(100.0, 2.0 * static_cast<double>(i) / static_cast<double>(d));
+            cos.push_back(static_cast<float>(std::cos(angle)));
+            sin.push_back(static_cast<float>(std::sin(angle)));
+          }
+        for (const Pairs pairs : {Pairs::halves, Pairs::adjacent}) {
+          std::vector<double> expected(x.begin(), x.end());
+          for (std::int64_t t = 0; t < tokens; ++t)
+            for (std::int64_t h = 0; h < heads; ++h)
+              for (std::int64_t i = 0; i < half; ++i) {
+                const auto row = static_cast<std::size_t>((t * heads + h) * d);
+                const auto a = row + static_cast<std::size_t>(pairs == Pairs::halves ? i : 2 * i);
+                const auto b = row + static_cast<std::size_t>(pairs == Pairs::halves ? i + half : 2 * i + 1);
+                const double c = cos[static_cast<std::size_t>(t * half + i)], s = sin[static_cast<std::size_t>(t * half + i)];
+                expected[a] = x[a] * c - x[b] * s;
+                expected[b] = x[b] * c + x[a] * s;
+              }
+          const Tensor in = tensors.f32({tokens, heads, d}, x), out = tensors.empty({tokens, heads, d});
+          const Tensor c = tensors.f32({tokens, half}, cos), s = tensors.f32({tokens, half}, sin);
+          device.rope(in, c, s, pairs, out);
+          check_near(values_of(out), expected, 1e-6);
+          device.rope(in, c, s, pairs, in);
+          CHECK(values_of(in) == values_of(out));
+        }
+      }
+  });
+}
+
+TEST_CASE("take and take_rows") {
+  on_every_device([](Device& device) {
+    for (const DType encoding : {DType::f32, DType::f16, DType::bf16})
+      for (const std::int64_t n : widths) {
+        const std::int64_t count = 9;
+        Random random(static_cast<unsigned>(n) + 5);
+        Tensors tensors(device);
+        const StoredRows stored = store_as(encoding, random.numbers(count * n));
+        Matrix table;
+        table.columns = n;
+        RowBlock b;
+        b.encoding = encoding;
+        b.rows = count;
+        b.row_bytes = n * bytes(encoding);
+        b.data = tensors.bytes_of(DType::u8, {static_cast<std::int64_t>(stored.bytes.size())}, stored.bytes, 3);
+        table.blocks.push_back(b);
+        const std::vector<std::int32_t> rows = {8, 0, 3, 3, 7};
+        const Tensor index = tensors.i32(rows), out = tensors.empty({5, n}), out2 = tensors.empty({5, n});
+        device.take(table, index, 0.5F, out);
+        device.take_rows(tensors.f32({count, n}, stored.values), index, out2);
+        const auto a = values_of(out), c = values_of(out2);
+        for (std::size_t i = 0; i < a.size(); ++i) {
+          const auto width = static_cast<std::size_t>(n);
+          const float expected = stored.values[static_cast<std::size_t>(rows[i / width]) * width + i % width];
+          CHECK(a[i] == expected * 0.5F);
+          CHECK(c[i] == expected);
+        }
+      }
+  });
+}
+
+namespace {
+
+constexpr MapKernel three = {"three", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+  map_rows<3>(a, begin, end, [](float x, float y, float z) { return x * 100 + y * 10 + z; });
+}};
+constexpr MapKernel seven = {"seven", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+  map_rows<0>(a, begin, end, [] { return 7.0F; });
+}};
+constexpr MapKernel twice = {"twice", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+  map_rows<1>(a, begin, end, [](float x) { return 2 * x; });
+}};
+
+}  // namespace
+
+TEST_CASE("map: inputs broadcast as NumPy's do, from f32, i32 and bool") {
+  on_every_device([](Device& device) {
+    Random random(17);
+    for (int round = 0; round < 60; ++round) {
+      CAPTURE(round);
+      Tensors tensors(device);
+      const int rank = static_cast<int>(random.below(5));
+      std::vector<std::int64_t> axes;
+      for (int i = 0; i < rank; ++i) axes.push_back(1 + random.below(i == rank - 1 ? 70 : 5));
+      const Shape shape{std::span<const std::int64_t>(axes)};
+      std::vector<Tensor> inputs;
+      for (int i = 0; i < 3; ++i) {
+        // Some last axes, some of them 1.
+        const auto first = static_cast<std::size_t>(random.below(rank + 1));
+        std::vector<std::int64_t> own(axes.begin() + static_cast<std::ptrdiff_t>(first), axes.end());
+        for (auto& a : own)
+          if (random.below(3) == 0) a = 1;
+        const Shape s{std::span<const std::int64_t>(own)};
+        std::vector<std::int32_t> whole;
+        std::vector<float> real;
+        std::vector<std::uint8_t> truth;
+        for (std::int64_t n = 0; n < s.count(); ++n) {
+          whole.push_back(static_cast<std::int32_t>(random.below(50)));
+          real.push_back(random.number());
+          truth.push_back(static_cast<std::uint8_t>(random.below(2)));
+        }
+        if (i == 0) inputs.push_back(tensors.f32(s, real));
+        else if (i == 1) inputs.push_back(tensors.bytes_of(DType::i32, s, std::as_bytes(std::span(whole))));
+        else inputs.push_back(tensors.bytes_of(DType::boolean, s, std::as_bytes(std::span(truth))));
+      }
+      const Tensor out = tensors.empty(shape);
+      device.map(three, inputs, out);
+      const auto got = values_of(out);
+      for (std::int64_t n = 0; n < shape.count(); ++n) {
+        float in[3];
+        for (int i = 0; i < 3; ++i) {
+          const Tensor& t = inputs[static_cast<std::size_t>(i)];
+          std::int64_t rest = n, at = 0, stride = 1;
+          for (int k = 1; k <= t.shape.rank(); ++k) {
+            const std::int64_t position = rest % shape[-k];
+            rest /= shape[-k];
+            if (t.shape[-k] != 1) at += position * stride;
+            stride *= t.shape[-k];
+          }
+          in[i] = i == 0 ? t.host<float>()[at] : i == 1 ? static_cast<float>(t.host<std::int32_t>()[at])
+                                                        : static_cast<float>(t.host<std::uint8_t>()[at]);
+        }
+        CHECK(got[static_cast<std::size_t>(n)] == in[0] * 100 + in[1] * 10 + in[2]);
+      }
+    }
+    Tensors tensors(device);
+    const Tensor x = tensors.f32({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
+    device.map(twice, {&x, 1}, x);
+    CHECK(values_of(x) == std::vector<float>{2, 4, 6, 8, 10, 12});
+    device.map(seven, {}, x);
+    CHECK(values_of(x) == std::vector<float>(6, 7.0F));
+    device.copy(x, x);
+    const Tensor y = tensors.empty({6});
+    device.copy(x, y);
+    CHECK(values_of(y) == std::vector<float>(6, 7.0F));
+  });
+}
