@@ -37,6 +37,10 @@ Result<Runtime> find_runtime() {
     if (complete(include, lib / "libmodelc_main.a", lib / "libmodelc_runtime.a"))
       return Runtime{include.string(), {(lib / "libmodelc_main.a").string(), (lib / "libmodelc_runtime.a").string()}};
     looked.push_back(lib.string());
+    // An installed modelc never takes what a build tree holds by chance.
+    if (fs::exists(prefix / "share" / "modelc" / "stdlib", error))
+      return Error{"no-runtime", "modelc's runtime library is not there", {"looked in " + listed(looked)},
+                   "install modelc whole (cmake --install)"};
   }
   const fs::path build(settings::build_dir), include(settings::source_dir);
   const fs::path main = build / "runtime" / "main" / "libmodelc_main.a", runtime = build / "runtime" / "libmodelc_runtime.a";

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 
 #include "codegen/driver/settings.h"
 #include "codegen/lower/lower.h"
@@ -173,9 +174,9 @@ std::optional<plan::Program> plan_model(Session& s, const sema::Program& program
   for (const lower::Failure& f : lowered.failures) {
     const std::string where = f.where.line ? fmt::format("{}:{}:{}", f.where.file, f.where.line, f.where.column) : "";
     const source::Span span = span_of(s.sources, where);
-    const diag::Code& c = f.where.line ? code::not_lowered : code::unsound_plan;
-    if (span.valid()) s.sink.error(c, span, f.message);
-    else s.sink.error(c, s.sources.display_name(s.main), f.message);
+    if (f.fault) throw std::logic_error(f.message);           // ours, not the user's: main says so, status 3
+    if (span.valid()) s.sink.error(code::not_lowered, span, f.message);
+    else s.sink.error(code::not_lowered, s.sources.display_name(s.main), f.message);
   }
   if (!lowered.failures.empty()) return std::nullopt;
   return std::move(lowered.program);

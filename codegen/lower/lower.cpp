@@ -155,7 +155,7 @@ Lowered lower(std::shared_ptr<const graph::Module> module) {
       // Every instance may hold values of its own: bounded by one copy per class here, counted per instance at load.
       program.step_value_bytes = program.dims->add(program.step_value_bytes, padded_bytes(*program.dims, v.shape));
     }
-    for (const Unsupported& u : unsupported) result.failures.push_back({u.message, u.where});
+    for (const Unsupported& u : unsupported) result.failures.push_back({u.message, u.where, false});
     program.classes.push_back(std::move(cls));
   }
   if (!result.failures.empty()) return result;
@@ -168,7 +168,7 @@ Lowered lower(std::shared_ptr<const graph::Module> module) {
     deepest = upper_of(*program.dims, deepest, f.peak_bytes);
   program.peak_bytes = program.dims->add(deepest, once);
   for (const std::string& problem : plan::verify(program))
-    result.failures.push_back({"the plan is not sound (a fault of modelc): " + problem, {}});
+    result.failures.push_back({"the plan is not sound: " + problem, {}, true});
   return result;
 }
 

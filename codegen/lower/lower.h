@@ -13,6 +13,7 @@ namespace modelc::lower {
 struct Failure {
   std::string message;                           // names the operation
   graph::Where where;
+  bool fault = false;                            // the plan does not hold together: a fault of these passes
 };
 struct Lowered {
   plan::Program program;

@@ -2,6 +2,7 @@
 // operation each; reshapes and casts between equal types become views; equal elementwise nodes are made once, so that a
 // table asked for twice (rope on q and on k) is one value. What has no kernel is reported by name.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 
@@ -116,9 +117,10 @@ class Selector {
       n.kernel.nodes.push_back(leaf);
     }
     n.kernel.nodes.push_back(head);
-    // A name of the user's makes it a value of its own.
+    // Another name makes it a value of its own: hooks see both.
     const DraftValue out = base(op.results[0]);
-    if (!out.named() && !in_loop_) {
+    key += "=" + out.name + "|" + out.stage;
+    if (!in_loop_) {
       const auto it = known_.find(key);
       if (it != known_.end() && d_.values[it->second].type == out.type) {
         map_[op.results[0].index] = it->second;
@@ -186,7 +188,16 @@ class Selector {
         n.fill.push_back(i < count / 2 ? start + step * static_cast<double>(i)
                                        : stop - step * static_cast<double>(count - 1 - i));
     }
+    const DraftValue out = base(op.results[0]);
+    std::string key = fmt::format("fill {} {}|{}", fmt::join(n.fill, ","), out.name, out.stage);
+    for (graph::DimId dim : out.type.shape) key += fmt::format(",{}", dim.index);
+    const auto known = known_.find(key);
+    if (!in_loop_ && known != known_.end()) {
+      map_[op.results[0].index] = known->second;
+      return;
+    }
     n.out.push_back(result(op));
+    if (!in_loop_) known_.emplace(key, n.out[0]);
     nodes.push_back(std::move(n));
   }
 

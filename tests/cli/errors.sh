@@ -12,9 +12,28 @@ copy misspelt "$tiny"
 sed -i 's/model\.layers\.1\.mlp\.up_proj\.weight/model.layers.1.mlp.upprojx.weight/' "$work/misspelt/model.safetensors"
 for command in check run; do
   extra=(); [ $command = run ] && extra=(--tokens 1)
-  expect "$command: a misspelt weight" 1 "model.layers.1.mlp.up_proj.weight" "model.layers.1.mlp.upprojx.weight" "help:" -- \
+  expect "$command: a misspelt weight" 1 "model.layers.1.mlp.up_proj.weight" "model.layers.1.mlp.upprojx.weight" "up_proj" -- \
     "$modelc" $command "$llama" --checkpoint "$work/misspelt" ${extra[@]+"${extra[@]}"}
 done
+expect "missing and unexpected, each by its code" 1 "error[E0321]" "error[E0401]" -- "$modelc" check "$llama" --checkpoint "$work/misspelt"
+# A library module of one's own, which declares the type of its weight.
+mkdir -p "$work/typed/nn"
+cp "$llama" "$work/typed/"
+sed 's/param weight: \[count, size\]/param weight: f32[count, size]/' stdlib/nn/embedding.model > "$work/typed/nn/embedding.model"
+expect "a wrong type" 1 "error[E0402]" "bf16" "f32" -- "$modelc" check "$work/typed/llama.model" --checkpoint examples/llama/fixtures/llama-bf16
+expect "a cast that is asked for" 0 "Llama:" -- "$modelc" check "$work/typed/llama.model" --checkpoint examples/llama/fixtures/llama-bf16 --auto-cast
+cat > "$work/nokernel.model" <<'MODEL'
+language 1
+config C { vocab_size, size: dim }
+model M(c: C) {
+    param table: [c.vocab_size, c.size]
+    forward(ids: index(c.vocab_size)[tokens], at: Batch) -> logits: f32[outputs, c.size] {
+        return softmax(take(take(table, ids), at.outputs))
+    }
+}
+MODEL
+echo '{"vocab_size": 8, "size": 4}' > "$work/nokernel.json"
+expect "an operation without a kernel" 1 "error[E0501]" "softmax" "nokernel.model:6" -- "$modelc" build "$work/nokernel.model" --config "$work/nokernel.json" -o "$work/nk"
 copy shape "$tiny"
 sed -i 's/"hidden_size": 32/"hidden_size": 40/' "$work/shape/config.json"
 expect "a wrong shape, with formula, value and origin" 1 "error[E0312]" "hidden_size" "40" "config.json" "llama.model:" -- \
@@ -78,14 +97,17 @@ sed -i 's/c\.hidden_size, heads \* d,    has_bias/c.hiden_size, heads * d,    ha
 expect "a misspelt name, with the nearest" 1 "error[E03" "hiden_size" "did you mean" "hidden_size" -- "$modelc" check "$work/wrong.model" --checkpoint "$tiny"
 cp "$llama" "$work/wrong.model"
 sed -i 's/o_proj: Linear(heads \* d, c\.hidden_size/o_proj: Linear(kv_heads * d, c.hidden_size/' "$work/wrong.model"
-expect "a shape that does not fit" 1 "error[E0349]" "heads" -- "$modelc" check "$work/wrong.model" --checkpoint "$tiny"
+expect "a shape that does not fit" 1 "error[E0350]" "[..., kv_heads * d] = [..., 2 * 16]" "head_dim = 16 from config.json:9" -- "$modelc" check "$work/wrong.model" --checkpoint "$tiny"
 printf 'language 1\nmodel X( {\n}\n' > "$work/broken.model"
 expect "a syntax error" 1 "error[E01" "broken.model:2" -- "$modelc" check "$work/broken.model"
 expect "messages as JSON" 1 '"code":"E01' '"line":2' -- "$modelc" check "$work/broken.model" --json
 
 # ---- at the call
-expect "a token outside the vocabulary" 1 "64" -- "$modelc" run "$llama" --checkpoint "$tiny" --tokens 1,99
+expect "a token outside the vocabulary" 1 "input_ids" "99" "0..63" -- "$modelc" run "$llama" --checkpoint "$tiny" --tokens 1,99
 expect "a prompt longer than the context" 1 "context" -- "$modelc" run "$llama" --checkpoint "$tiny" --tokens "$(seq -s, 1 63),$(seq -s, 1 63)"
 expect "no tokenizer" 1 "tokenizer.json" "--tokens" -- "$modelc" run "$llama" --checkpoint "$tiny" --prompt hello
-expect "an expected stage that the model lacks" 1 "stage" -- "$modelc" verify "$llama" --checkpoint "$tiny" --expected "$tiny/model.safetensors"
+expect "an expected file without inputs" 1 "input_ids" -- "$modelc" verify "$llama" --checkpoint "$tiny" --expected "$tiny/model.safetensors"
+cp "$tiny/expected.safetensors" "$work/stage.safetensors"
+sed -i 's/model\.layers\.1\.mlp"/model.layers.1.mlq"/' "$work/stage.safetensors"
+expect "an expected stage that the model lacks" 1 "model.layers.1.mlq" "did you mean" -- "$modelc" verify "$llama" --checkpoint "$tiny" --expected "$work/stage.safetensors"
 finish

@@ -32,4 +32,6 @@ lib=$(dirname "$(find "$work/moved" -name libmodelc_runtime.a)")
 expect "a program of one's own compiles" 0 -- "${CXX:-c++}" -std=c++20 -O1 -ffp-contract=off -I"$work/moved/include/modelc" own.cpp out/llama.cpp \
   "$lib/libmodelc_runtime.a" -lpcre2-8 -lutf8proc -lsimdjson -pthread -o own
 expect "and runs" 0 "2048 logits" -- ./own
+rm "$lib/libmodelc_runtime.a"
+expect "without the runtime library" 1 "error[E0609]" "cmake --install" -- "$installed" run llama.model --checkpoint tiny --prompt "It is" -n 4
 finish

@@ -52,7 +52,8 @@ TEST_CASE("q, k and v are one product, gate and up one with its elementwise, res
 }
 
 TEST_CASE("the tables of rope are computed once a step, and once for q and k") {
-  const plan::Class& attention = class_named(lowered(), "LlamaAttention");
+  const plan::Program p = lowered();
+  const plan::Class& attention = class_named(p, "LlamaAttention");
   REQUIRE(attention.step_values.size() == 2);
   CHECK(attention.step_values[0].name == "rope_cos");
   CHECK(attention.step_values[1].name == "rope_sin");
@@ -64,7 +65,8 @@ TEST_CASE("the plan has the same steps for 2 and for 126 layers") {
 }
 
 TEST_CASE("biases go with their products") {
-  const plan::Class& attention = class_named(lowered(R"({"attention_bias": true})"), "LlamaAttention");
+  const plan::Program p = lowered(R"({"attention_bias": true})");
+  const plan::Class& attention = class_named(p, "LlamaAttention");
   CHECK(attention.packs[0].biases == std::vector<std::string>{"q_proj.bias", "k_proj.bias", "v_proj.bias"});
 }
 

@@ -89,8 +89,13 @@ class Body {
   Body(const Names& names, graph::ClassId id, const plan::Function& f, Scope scope)
       : names_(names), p_(names.program), id_(id), class_(p_.classes[id.index]), own_(names.classes[id.index]), f_(f),
         scope_(std::move(scope)), fields_(buffer_names(f)), text_(f.buffers.size()) {
-    for (std::size_t i = 0; i < f.buffers.size(); ++i)
-      if (f.buffers[i].kind == plan::BufferKind::frame) text_[i] = "b." + fields_[i];
+    set_frame("b");
+  }
+  // What the variable with the function's buffers is called.
+  void set_frame(const std::string& name) {
+    frame_ = name;
+    for (std::size_t i = 0; i < f_.buffers.size(); ++i)
+      if (f_.buffers[i].kind == plan::BufferKind::frame) text_[i] = frame_ + "." + fields_[i];
   }
   void bind_input(std::size_t i, std::string name) { text_[f_.inputs[i].index] = std::move(name); }
   void bind_output(std::size_t i, std::string name) { text_[f_.outputs[i].index] = std::move(name); }
@@ -98,7 +103,7 @@ class Body {
   std::string run(std::size_t indent, bool traced) {
     pad_ = std::string(indent, ' ');
     traced_ = traced;
-    if (has_frame(f_)) out_ += fmt::format("{}const {} b(s);\n", pad_, frame_type(names_, id_, f_.name));
+    if (has_frame(f_)) out_ += fmt::format("{}const {} {}(s);\n", pad_, frame_type(names_, id_, f_.name), frame_);
     once_values(f_.steps);
     if (!out_.empty() && f_.steps.size() > 1) out_ += "\n";
     steps(f_.steps);
@@ -152,6 +157,7 @@ class Body {
     Scope inner = scope_;
     inner.unique("out");
     Body body(names_, id_, v.compute, inner);
+    body.set_frame("once_buffers");                          // it stands inside the function that has b
     body.bind_output(0, "out");
     out_ += body.run(pad_.size() + 2, false) + pad_ + "});\n";
   }
@@ -303,7 +309,7 @@ class Body {
     // The carried values: local names that change places with their spares after each pass.
     for (const plan::Carried& c : r.carried) {
       for (const plan::BufferId b : {c.current, c.next}) {
-        if (text_[b.index].rfind("b.", 0) != 0) continue;                  // already, by a loop before this one
+        if (text_[b.index].rfind(frame_ + ".", 0) != 0) continue;                  // already, by a loop before this one
         const std::string local = scope_.unique(fields_[b.index]);
         out_ += fmt::format("{}Tensor {} = {};\n", pad_, local, text_[b.index]);
         text_[b.index] = local;
@@ -342,7 +348,7 @@ class Body {
   Scope scope_;
   std::vector<std::string> fields_, text_;       // of each buffer
   std::map<std::uint32_t, std::string> once_;    // local names of step values
-  std::string out_, pad_, element_;
+  std::string out_, pad_, element_, frame_;
   graph::ClassId element_class_{};
   bool traced_ = true;
 };

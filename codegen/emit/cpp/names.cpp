@@ -10,7 +10,7 @@ namespace {
 Scope base_names() {
   return Scope({"type_name", "qualified_name", "children", "descendants", "local_parameters", "parameters", "members", "bind",
                 "name_of", "product", "once", "name", "entries", "context", "root", "arena_bytes", "new_state", "call", "logits",
-                "vocabulary", "add_layer_hook", "clear_hooks", "load_report", "device", "load", "load_weights", "run", "s", "b", "binder",
+                "vocabulary", "add_layer_hook", "clear_hooks", "load_report", "device", "load", "load_weights", "run", "s", "b", "binder", "once_buffers",
                 "at", "kernels", "math", "Batch", "MapArgs", "MapKernel", "Step", "Tensor", "entry", "inputs", "outputs",
                 "checkpoint", "options", "state"});
 }

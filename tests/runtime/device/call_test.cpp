@@ -1,0 +1,207 @@
+// Calls: arguments, batches and states that do not fit, and that a failed call leaves the state as it was.
+#include <thread>
+
+#include "runtime/kv_cache/kv_cache.h"
+#include "tests/runtime/device/llama_support.h"
+
+using namespace modelc;
+using namespace modelc::test;
+
+namespace {
+
+Batch one_batch(const State& state, std::int64_t tokens, Outputs outputs = Outputs::last) {
+  const Segment s{0, tokens};
+  return good(Batch::make(state, {&s, 1}, outputs));
+}
+
+}  // namespace
+
+TEST_CASE("call by name gives what the typed method gives") {
+  const auto llama = random_llama();
+  const auto ids = random_tokens(6);
+  auto state = good(llama->new_state());
+  const auto results = good(llama->call("forward", state.get(), one_batch(*state, 6, Outputs::all),
+                                        {{"input_ids", HostTensor::of(std::span<const std::int32_t>(ids), {6})}}));
+  REQUIRE(results.contains("logits"));
+  const HostTensor& logits = results.at("logits");
+  CHECK(logits.shape == Shape{6, 64});
+  CHECK(logits.dtype == DType::f32);
+  const auto typed = logits_in_pieces(*llama, ids, {6});
+  const auto values = logits.as<float>();
+  CHECK(std::equal(values.begin(), values.end(), typed.begin(), typed.end()));
+  CHECK(state->length(0) == 6);
+}
+
+TEST_CASE("arguments are checked at the call, and the error says which and how") {
+  const auto llama = random_llama();
+  auto state = good(llama->new_state());
+  const Batch at = one_batch(*state, 3);
+  const auto refused = [&](const std::string& entry, const std::map<std::string, HostTensor>& inputs) {
+    auto r = llama->call(entry, state.get(), at, inputs);
+    REQUIRE_FALSE(r.ok());
+    CHECK(state->length(0) == 0);
+    return r.error();
+  };
+  const auto ids = [](std::vector<std::int32_t> v, Shape s) { return HostTensor::of(std::span<const std::int32_t>(v), s); };
+  const std::vector<float> real = {1, 2, 3};
+
+  Error e = refused("forwards", {});
+  CHECK(e.message == "Llama has no entry \"forwards\"");
+  CHECK(e.help == "did you mean forward?");
+  e = refused("forward", {});
+  CHECK(e.message == "Llama.forward: the input input_ids is missing");
+  CHECK(e.help == "it is i32[tokens]");
+  e = refused("forward", {{"input_id", ids({1, 2, 3}, {3})}});
+  CHECK(e.message == "Llama.forward: no input is called \"input_id\"");
+  CHECK(e.help == "did you mean input_ids?");
+  e = refused("forward", {{"input_ids", HostTensor::of(std::span<const float>(real), {3})}});
+  CHECK(e.kind == "argument-dtype");
+  CHECK(e.message == "Llama.forward: input_ids is f32, expected i32");
+  e = refused("forward", {{"input_ids", ids({1, 2}, {2})}});
+  CHECK(e.kind == "argument-shape");
+  CHECK(e.message == "Llama.forward: input_ids has shape [2], expected [tokens] = [3]");
+  e = refused("forward", {{"input_ids", ids({1, 2, 3}, {1, 3})}});
+  CHECK(e.message == "Llama.forward: input_ids has shape [1, 3], expected [tokens] = [3]");
+  e = refused("forward", {{"input_ids", ids({1, 2}, {3})}});
+  CHECK(e.message == "Llama.forward: input_ids comes with 8 bytes; its shape [3] takes 12");
+  e = refused("forward", {{"input_ids", ids({1, 64, 3}, {3})}});
+  CHECK(e.kind == "argument-range");
+  CHECK(e.message == "Llama.forward: input_ids holds 64 at 1, outside of 0..63");
+  e = refused("forward", {{"input_ids", ids({1, 2, -1}, {3})}});
+  CHECK(e.message == "Llama.forward: input_ids holds -1 at 2, outside of 0..63");
+  CHECK(llama->call("forward", state.get(), at, {{"input_ids", ids({0, 63, 3}, {3})}}).ok());
+}
+
+TEST_CASE("states: none, another model's, and sizes that the model does not have") {
+  const auto llama = random_llama(), other = random_llama();
+  auto state = good(llama->new_state()), foreign = good(other->new_state());
+  const std::vector<std::int32_t> ids = {1, 2};
+  const Batch at = one_batch(*state, 2);
+  auto r = llama->forward(*foreign, ids, at);
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().message == "Llama.forward: the state is another model's");
+  auto none = llama->call("forward", nullptr, at, {{"input_ids", HostTensor::of(std::span<const std::int32_t>(ids), {2})}});
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().message == "Llama.forward: the model keeps a state, and none was given");
+
+  CHECK(state->capacity() == 64);
+  CHECK(state->sequences() == 1);
+  CHECK(state->caches() == 2);
+  CHECK(state->bytes() == 2 * 2 * 64 * 2 * 16 * 4);        // layers, keys and values, positions, heads, dim, bytes
+  CHECK(good(llama->new_state({.sequences = 3, .capacity = 10}))->sequences() == 3);
+  auto large = llama->new_state({.capacity = 65});
+  REQUIRE_FALSE(large.ok());
+  CHECK(large.error().message == "a capacity of 65 positions passes the model's context of 64");
+  CHECK_FALSE(llama->new_state({.sequences = 0}).ok());
+  CHECK_FALSE(llama->new_state({.capacity = -1}).ok());
+}
+
+TEST_CASE("a sequence that would pass the capacity is refused when its batch is made") {
+  const auto llama = random_llama();
+  auto state = good(llama->new_state({.capacity = 10}));
+  const auto ids = random_tokens(8);
+  static_cast<void>(good(llama->forward(*state, ids, one_batch(*state, 8))));
+  const Segment more{0, 3};
+  auto batch = Batch::make(*state, {&more, 1}, Outputs::last);
+  REQUIRE_FALSE(batch.ok());
+  CHECK(batch.error().kind == "context");
+  CHECK(batch.error().message == "sequence 0 holds 8 positions; with 3 new tokens it passes the 10 that the state has room for");
+}
+
+TEST_CASE("a batch that is out of date or was bent by hand is refused") {
+  const auto llama = random_llama();
+  auto state = good(llama->new_state({.sequences = 2}));
+  const auto ids = random_tokens(4);
+  const Batch first = one_batch(*state, 4);
+  static_cast<void>(good(llama->forward(*state, ids, first)));
+  auto again = llama->forward(*state, ids, first);
+  REQUIRE_FALSE(again.ok());
+  CHECK(again.error().message == "Llama.forward: the batch goes on at position 0 of sequence 0, which holds 4");
+
+  const Batch good_one = one_batch(*state, 4);
+  const auto bent = [&](const std::function<void(Batch&)>& change) {
+    Batch b = good_one;
+    change(b);
+    auto r = llama->forward(*state, ids, b);
+    REQUIRE_FALSE(r.ok());
+    CHECK(r.error().kind == "batch");
+    CHECK(state->length(0) == 4);
+  };
+  bent([](Batch& b) { b = {}; });
+  bent([](Batch& b) { b.lengths.pop_back(); });
+  bent([](Batch& b) { b.lengths[1] = 99; });
+  bent([](Batch& b) { b.sequence[2] = 1; });
+  bent([](Batch& b) { b.positions[3] = 100; });
+  bent([](Batch& b) { b.outputs = {4}; });
+  bent([](Batch& b) { b.outputs = {-1}; });
+  bent([](Batch& b) { b.slots = {2}; });
+  bent([](Batch& b) { b.slots = {-1}; });
+  bent([](Batch& b) { b.starts = {0, 3}; });
+  bent([](Batch& b) { b.starts = {1, 4}; });
+  bent([](Batch& b) { b.last = {2}; });
+  bent([](Batch& b) { b.slots = {0, 0}; b.starts = {0, 2, 4}; b.last = {1, 3}; b.sequence = {0, 0, 1, 1}; });
+  CHECK(llama->forward(*state, ids, good_one).ok());
+}
+
+TEST_CASE("outputs may be any rows, in any order") {
+  const auto llama = random_llama();
+  const auto ids = random_tokens(7);
+  const auto all = logits_in_pieces(*llama, ids, {7});
+  auto state = good(llama->new_state());
+  Batch at = one_batch(*state, 7);
+  at.outputs = {5, 0, 5};
+  const auto rows = good(llama->forward(*state, ids, at));
+  REQUIRE(rows.size() == 3 * 64);
+  for (const auto& [row, from] : {std::pair{0, 5}, {1, 0}, {2, 5}})
+    CHECK(std::equal(rows.begin() + row * 64, rows.begin() + (row + 1) * 64, all.begin() + from * 64));
+  state->clear();
+  at = one_batch(*state, 7);
+  at.outputs = {};
+  CHECK(good(llama->forward(*state, ids, at)).empty());
+}
+
+TEST_CASE("a hook that throws leaves the state as it was") {
+  const auto llama = random_llama();
+  const auto ids = random_tokens(5);
+  auto state = good(llama->new_state());
+  static_cast<void>(good(llama->forward(*state, ids, one_batch(*state, 5))));
+  llama->add_layer_hook([](const LayerValue& v) {
+    if (v.name == "model.layers.1.mlp") throw std::runtime_error("stop");
+  });
+  CHECK_THROWS_AS(static_cast<void>(llama->forward(*state, ids, one_batch(*state, 5))), std::runtime_error);
+  llama->clear_hooks();
+  CHECK(state->length(0) == 5);
+  const std::vector<float> after = [&] {
+    const auto l = good(llama->forward(*state, ids, one_batch(*state, 5, Outputs::all)));
+    return std::vector<float>(l.begin(), l.end());
+  }();
+  std::vector<std::int32_t> twice = ids;
+  twice.insert(twice.end(), ids.begin(), ids.end());
+  const auto whole = logits_in_pieces(*llama, twice, {10});
+  CHECK(std::equal(after.begin(), after.end(), whole.begin() + 5 * 64));
+}
+
+TEST_CASE("threads with states of their own take turns") {
+  const auto llama = random_llama({.cpu = {2, ""}});
+  const auto ids = random_tokens(20);
+  const auto expected = logits_in_pieces(*llama, ids, {20});
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      for (int round = 0; round < 5; ++round) {
+        auto state = llama->new_state();
+        const Segment s{0, 20};
+        const Batch at = *Batch::make(**state, {&s, 1}, Outputs::all);
+        auto r = llama->call("forward", state->get(), at, {{"input_ids", HostTensor::of(std::span<const std::int32_t>(ids), {20})}});
+        if (!r) {
+          ++wrong;
+          continue;
+        }
+        const auto values = r->at("logits").as<float>();
+        if (!std::equal(values.begin(), values.end(), expected.begin(), expected.end())) ++wrong;
+      }
+    });
+  for (auto& t : threads) t.join();
+  CHECK(wrong == 0);
+}

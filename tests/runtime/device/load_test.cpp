@@ -1,0 +1,179 @@
+// Loading: what a checkpoint that does not fit is told, and where weights come from.
+#include <chrono>
+#include <fstream>
+
+#include "runtime/checkpoint/convert.h"
+#include "tests/runtime/device/llama_support.h"
+
+using namespace modelc;
+using namespace modelc::test;
+
+namespace {
+
+Error refused(const std::function<void(std::vector<NamedValues>&)>& change, const LoadOptions& options = {}) {
+  const TemporaryFolder folder;
+  write_checkpoint(folder, random_weights(), change);
+  auto llama = handwritten::Llama::load(folder.path(), options);
+  REQUIRE_FALSE(llama.ok());
+  return llama.error();
+}
+
+void rename_weight(std::vector<NamedValues>& w, const std::string& from, const std::string& to) {
+  weight_called(w, from).name = to;
+}
+
+}  // namespace
+
+TEST_CASE("a report of figures, and the source of each weight") {
+  const auto llama = random_llama();
+  const LoadReport& r = llama->load_report();
+  CHECK(r.weights == 23);                                  // 2 · (7 matrices, 2 norms, 1 factors) + 3
+  CHECK(r.parameters == 2 * (64 * 32 * 2 + 32 * 32 * 2 + 3 * 48 * 32 + 2 * 32) + 2 * 64 * 32 + 32);
+  CHECK(r.bytes == 4 * r.parameters);
+  CHECK(r.seconds >= 0);
+  CHECK(llama->lm_head.weight.source == "model.safetensors: lm_head.weight");
+  CHECK(llama->model.layers[1].self_attn.rope.factors.source == "default 1");
+  CHECK(llama->model.layers[0].self_attn.q_proj.weight.tensor.dtype == DType::f32);
+}
+
+TEST_CASE("one error lists everything that is wrong: missing, unexpected, mis-shaped") {
+  const Error e = refused([](auto& w) {
+    rename_weight(w, "model.layers.1.mlp.up_proj.weight", "model.layers.1.mlp.upproj.weight");
+    weight_called(w, "model.norm.weight").shape = {4, 8};
+    w.push_back({"extra.bias", {3}, {1, 2, 3}});
+  });
+  CHECK(e.kind == "checkpoint");
+  const std::string text = e.text();
+  CAPTURE(text);
+  CHECK(contains(text, "4 problems"));
+  CHECK(contains(text, "model.layers.1.mlp.up_proj.weight: the checkpoint has no such tensor"));
+  CHECK(contains(text, "did you mean model.layers.1.mlp.upproj.weight"));
+  CHECK(contains(text, "model.layers.1.mlp.upproj.weight: no weight of the model asks for this tensor"));
+  CHECK(contains(text, "extra.bias"));
+  CHECK(contains(text, "model.norm.weight: shape [4, 8] in model.safetensors, expected [c.hidden_size] = [32]; "
+                       "declared at llama.model:81:5; hidden_size = 32 from config.json:11"));
+}
+
+TEST_CASE("a wrong shape says the formula, the numbers and where each came from") {
+  const Error e = refused([](auto& w) {
+    for (const char* layer : {"0", "1"}) {
+      NamedValues& q = weight_called(w, "model.layers." + std::string(layer) + ".self_attn.q_proj.weight");
+      q.shape = {32, 64};
+    }
+  });
+  const std::string text = e.text();
+  CAPTURE(text);
+  CHECK(contains(text, "1 problem\n"));
+  CHECK(contains(text, "model.layers.{0..1}.self_attn.q_proj.weight, 2 weights: shape [32, 64] in model.safetensors, expected "
+                       "[heads * d, c.hidden_size] = [4 * 16, 32]; declared at llama.model:39:5; "
+                       "heads = num_attention_heads = 4 from config.json:17"));
+}
+
+TEST_CASE("extra tensors are allowed when strict is off, missing ones never") {
+  const TemporaryFolder folder;
+  write_checkpoint(folder, random_weights(), [](auto& w) { w.push_back({"extra.bias", {3}, {1, 2, 3}}); });
+  CHECK_FALSE(handwritten::Llama::load(folder.path()).ok());
+  const auto llama = load_llama(folder.path(), {.strict = false});
+  REQUIRE(llama->load_report().notes.size() == 1);
+  CHECK(contains(llama->load_report().notes[0], "extra.bias"));
+  const Error e = refused([](auto& w) { w.pop_back(); }, {.strict = false});
+  CHECK(contains(e.text(), "lm_head.weight: the checkpoint has no such tensor"));
+}
+
+TEST_CASE("the head missing while the config says that it is not tied: both facts and the ways out") {
+  const std::string text = refused([](auto& w) { w.pop_back(); }).text();
+  CAPTURE(text);
+  CHECK(contains(text, "`alias lm_head.weight = model.embed_tokens.weight when c.tie_word_embeddings` does not hold: "
+                       "tie_word_embeddings = false from config.json:24"));
+  CHECK(contains(text, "--set tie_word_embeddings=true"));
+}
+
+TEST_CASE("ignored tensors are noted") {
+  const TemporaryFolder folder;
+  write_checkpoint(folder, random_weights(), [](auto& w) {
+    for (const char* layer : {"0", "1"})
+      w.push_back({"model.layers." + std::string(layer) + ".self_attn.rotary_emb.inv_freq", {8}, std::vector<float>(8)});
+  });
+  const auto llama = load_llama(folder.path());
+  REQUIRE(llama->load_report().notes.size() == 1);
+  CHECK(contains(llama->load_report().notes[0], "model.layers.{0..1}.self_attn.rotary_emb.inv_freq, 2 tensors"));
+}
+
+TEST_CASE("a declared dtype is demanded, or cast") {
+  const auto with_factors = [](const TemporaryFolder& folder, float value) {
+    SafetensorsWriter writer;
+    for (const NamedValues& w : random_weights()) REQUIRE(writer.add_f32(w.name, w.shape, w.values).ok());
+    const std::vector<std::uint16_t> bits(8, bf16_from_f32(value));
+    for (const char* layer : {"0", "1"})
+      REQUIRE(writer.add("model.layers." + std::string(layer) + ".self_attn.rope.factors", DType::bf16, {8},
+                         std::as_bytes(std::span(bits))).ok());
+    REQUIRE(writer.write(folder / "model.safetensors").ok());
+  };
+  const TemporaryFolder one, two;
+  with_factors(one, 1.0F);
+  with_factors(two, 2.0F);
+  auto refused_cast = handwritten::Llama::load(one.path());
+  REQUIRE_FALSE(refused_cast.ok());
+  CHECK(contains(refused_cast.error().text(), "stored as bf16 in model.safetensors, declared as f32"));
+  CHECK(contains(refused_cast.error().text(), "--auto-cast"));
+  const auto ids = random_tokens(9);
+  const auto plain = logits_in_pieces(*random_llama(), ids, {9});
+  CHECK(logits_in_pieces(*load_llama(one.path(), {.auto_cast = true}), ids, {9}) == plain);
+  CHECK(largest_difference(logits_in_pieces(*load_llama(two.path(), {.auto_cast = true}), ids, {9}), plain) > 1e-3F);
+}
+
+TEST_CASE("encodings that no kernel reads are refused; f64 is narrowed") {
+  const auto head_as = [](const TemporaryFolder& folder, DType dtype) {
+    SafetensorsWriter writer;
+    for (const NamedValues& w : random_weights()) {
+      if (w.name != "lm_head.weight") {
+        REQUIRE(writer.add_f32(w.name, w.shape, w.values).ok());
+        continue;
+      }
+      std::vector<double> wide(w.values.begin(), w.values.end());
+      const auto bytes = std::as_bytes(std::span(wide)).first(w.values.size() * static_cast<std::size_t>(modelc::bytes(dtype)));
+      REQUIRE(writer.add(w.name, dtype, w.shape, bytes).ok());
+    }
+    REQUIRE(writer.write(folder / "model.safetensors").ok());
+  };
+  const TemporaryFolder wide, whole;
+  head_as(wide, DType::f64);
+  head_as(whole, DType::i32);
+  const auto ids = random_tokens(5);
+  CHECK(logits_in_pieces(*load_llama(wide.path()), ids, {5}) == logits_in_pieces(*random_llama(), ids, {5}));
+  auto refused_whole = handwritten::Llama::load(whole.path());
+  REQUIRE_FALSE(refused_whole.ok());
+  CHECK(contains(refused_whole.error().text(), "lm_head.weight: stored as i32 in model.safetensors, which is not carried out"));
+}
+
+TEST_CASE("no checkpoint, and options that cannot be had") {
+  const TemporaryFolder folder;
+  CHECK_FALSE(handwritten::Llama::load(folder / "nothing").ok());
+  write_checkpoint(folder, random_weights());
+  auto wrong = handwritten::Llama::load(folder.path(), {.cpu = {1, "sse9"}});
+  REQUIRE_FALSE(wrong.ok());
+  CHECK(wrong.error().kind == "isa-unknown");
+}
+
+TEST_CASE("models share a device") {
+  auto device = open_cpu({2, ""});
+  REQUIRE(device.ok());
+  const LoadOptions options = {.device = std::shared_ptr<Device>(std::move(*device))};
+  auto one = random_llama(options);
+  const auto two = random_llama(options);
+  const auto ids = random_tokens(6);
+  const auto a = logits_in_pieces(*one, ids, {6});
+  one.reset();
+  CHECK(logits_in_pieces(*two, ids, {6}) == a);
+}
+
+TEST_CASE("the factory loads the same model") {
+  const TemporaryFolder folder;
+  write_checkpoint(folder, random_weights());
+  auto index = good(open_checkpoint(folder.path()));
+  auto model = handwritten::llama_factory.load(index, {});
+  REQUIRE(model.ok());
+  CHECK(std::string((*model)->name()) == "Llama");
+  CHECK((*model)->vocabulary() == 64);
+  CHECK((*model)->context() == 64);
+}
