@@ -1,9 +1,9 @@
 // Dimensions: interned integer expressions. Two dims are equal exactly when their ids are.
 //
-// A dim is kept as a polynomial with integer coefficients over atoms. An atom is a run-time axis (`tokens`, `frames`) or
-// an integer division that does not work out (`div(frames + 1, 2)`). A dim without atoms is known at compile time: its
-// value is all that counts for equality, while the formula that led to it (`heads * d`) travels beside it for messages
-// (WeightDecl::shape_text), so that [heads * d] and [hidden_size] of one instance agree when both are 576.
+// A dim is kept as a polynomial with integer coefficients over atoms. An atom is a run-time axis (`tokens`, `frames`)
+// or an integer division that does not work out (`div(frames + 1, 2)`). A dim without atoms is known at compile time:
+// its value is all that counts for equality, while the formula that led to it (`heads * d`) travels beside it for
+// messages (WeightDecl::shape_text), so that [heads * d] and [hidden_size] of one instance agree when both are 576.
 //
 // Arithmetic is checked: what leaves 64 bits (or grows beyond max_terms) is DimTable::too_large, which every operation
 // on it gives again, which has no value and which same() holds different from all dims, itself included.

@@ -136,7 +136,9 @@ std::string_view Lexer::raw_until_separator(std::size_t begin) {
   return text_.substr(begin, i - begin);
 }
 
-Error Cursor::error() const { return Error{"graph-text", "line " + std::to_string(error_line_) + ": " + error_, {}, ""}; }
+Error Cursor::error() const {
+  return Error{"graph-text", "line " + std::to_string(error_line_) + ": " + error_, {}, ""};
+}
 
 void Cursor::fail(std::string message, int line) {
   if (!ok()) return;

@@ -32,7 +32,8 @@ class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
   Token next();
-  // The text from `begin` up to a ',', ']' or ')' that closes nothing in it, or the end of the line; next() goes on there.
+  // The text from `begin` up to a ',', ']' or ')' that closes nothing in it, or the end of the line; next() goes on
+  // there.
   std::string_view raw_until_separator(std::size_t begin);
 
  private:

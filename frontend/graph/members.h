@@ -1,6 +1,7 @@
 // What a member path leads to. Operations name members by the names of the language: "q_proj.weight", "layers.3",
 // "cache". Inside a repeat a path that begins with a dot is one of the loop's element: ".weight", ".encoder_attn"; the
-// element itself is "". Instances are named by paths, which `at` may change: that is how checkpoints and traces name them.
+// element itself is "". Instances are named by paths, which `at` may change: that is how checkpoints and traces name
+// them.
 #pragma once
 
 #include <optional>

@@ -86,28 +86,30 @@ std::vector<OpInfo> make_table() {
       row(K::put, "put", "x, rows, v", "", "[n, ...], index(n)[s], [s, ...] -> [n, ...]",
           "x, but y[rows[i]] = v[i]; of equal rows the last one stands", rules::put),
 
-      // ---- attention. `attend` has two forms: with Op::member, a kv_cache, it reads that and takes q, at, sinks; without,
-      // it takes k and v. `append` has no result. ----
-      with_state(row(K::attend, "attend", "q, k?, v?, at?, sinks?, keep?, bias?",
-                     "mask: string, scale: real, window: integer?, softcap: real?",
-                     "[tokens, H, d], Batch, sinks [H]? -> [tokens, H, dv], or [..., n, H, d], [..., m, Hk, d], "
-                     "[..., m, Hk, dv], Batch?, sinks [H]?, keep bool[..., m]?, bias [..., H, n, m]? -> [..., n, H, dv]",
-                     "softmax(cap(scale · q kᵀ) + bias) v per head; head h reads kv head h / (H/Hk); mask \"causal\" or "
-                     "\"full\"; window counts visible positions, own included (causal only); cap(s) = softcap · "
-                     "tanh(s / softcap); a sink is one more logit with value 0; with `at`, within each sequence; "
-                     "a row that sees nothing gives 0",
-                     attend)),
+      // ---- attention. `attend` has two forms: with Op::member, a kv_cache, it reads that and takes q, at, sinks;
+      // without, it takes k and v. `append` has no result. ----
+      with_state(
+          row(K::attend, "attend", "q, k?, v?, at?, sinks?, keep?, bias?",
+              "mask: string, scale: real, window: integer?, softcap: real?",
+              "[tokens, H, d], Batch, sinks [H]? -> [tokens, H, dv], or [..., n, H, d], [..., m, Hk, d], "
+              "[..., m, Hk, dv], Batch?, sinks [H]?, keep bool[..., m]?, bias [..., H, n, m]? -> [..., n, H, dv]",
+              "softmax(cap(scale · q kᵀ) + bias) v per head; head h reads kv head h / (H/Hk); mask \"causal\" or "
+              "\"full\"; window counts visible positions, own included (causal only); cap(s) = softcap · "
+              "tanh(s / softcap); a sink is one more logit with value 0; with `at`, within each sequence; "
+              "a row that sees nothing gives 0",
+              attend)),
       with_state(row(K::append, "append", "k, v, at", "", "[tokens, Hk, d], [tokens, Hk, dv], Batch ->",
                      "the rows of each sequence are added to its slot of the kv_cache Op::member", append)),
-      row(K::rope, "rope", "x, angles", "pairs: string, magnitude: real?", "[tokens, ..., d], [tokens, r/2] -> [tokens, ..., d]",
+      row(K::rope, "rope", "x, angles", "pairs: string, magnitude: real?",
+          "[tokens, ..., d], [tokens, r/2] -> [tokens, ..., d]",
           "turns the first r channels by angles: (a, b) -> magnitude · (a cos - b sin, b cos + a sin), where pairs is "
           "\"halves\" (i, i + r/2) or \"adjacent\" (2i, 2i + 1); magnitude is 1 unless given",
           rope),
 
       // ---- norms, over the last axis, in f32 ----
       row(K::rms_norm, "rms_norm", "x, w?", "eps: real, offset: real?, multiply: string?", "[..., n], [n]? -> [..., n]",
-          "x / sqrt(mean(x²) + eps) · (w + offset); offset is 0 unless given; multiply \"after_cast\" (the default) rounds "
-          "to x's dtype before the weight, \"before_cast\" after it",
+          "x / sqrt(mean(x²) + eps) · (w + offset); offset is 0 unless given; multiply \"after_cast\" (the default) "
+          "rounds to x's dtype before the weight, \"before_cast\" after it",
           rms_norm),
       row(K::layer_norm, "layer_norm", "x, w?, b?", "eps: real", "[..., n], [n]?, [n]? -> [..., n]",
           "(x - mean) / sqrt(var + eps) · w + b, var without Bessel's correction", layer_norm),
@@ -117,8 +119,10 @@ std::vector<OpInfo> make_table() {
       // ---- reductions over one axis (the last unless given). `where`: bool, x's axes up to the reduced one. ----
       row(K::softmax, "softmax", "x, where?", "axis: integer?", "[...] -> [...]",
           "exp(x - max) / sum exp(x - max); what `where` leaves out is 0", softmax),
-      row(K::sum, "sum", "x, where?", "axis: integer?", "[..., n, ...] -> [..., ...]", "the sum; of nothing 0", rules::reduce),
-      row(K::mean, "mean", "x, where?", "axis: integer?", "[..., n, ...] -> [..., ...]", "the mean; of nothing 0", mean),
+      row(K::sum, "sum", "x, where?", "axis: integer?", "[..., n, ...] -> [..., ...]", "the sum; of nothing 0",
+          rules::reduce),
+      row(K::mean, "mean", "x, where?", "axis: integer?", "[..., n, ...] -> [..., ...]", "the mean; of nothing 0",
+          mean),
       row(K::max_reduce, "max_reduce", "x, where?", "axis: integer?", "[..., n, ...] -> [..., ...]",
           "the largest; of nothing -inf (of integers the least one); max(x) in the language", rules::reduce),
       row(K::min_reduce, "min_reduce", "x, where?", "axis: integer?", "[..., n, ...] -> [..., ...]",
@@ -132,23 +136,25 @@ std::vector<OpInfo> make_table() {
       row(K::reshape, "reshape", "x", "", "[a...] -> [b...]",
           "the same elements in row order; the result's type says the shape, of equal product", reshape),
       row(K::cast, "cast", "x", "dtype: string", "[...] -> [...]",
-          "x as dtype: floats round to nearest even, to integers towards 0 (what does not fit is an error), to bool x ≠ 0; "
-          "a result of type index(n) is checked",
+          "x as dtype: floats round to nearest even, to integers towards 0 (what does not fit is an error), to bool x "
+          "≠ 0; a result of type index(n) is checked",
           cast),
       row(K::slice, "slice", "x", "axis: integer, start: dim?, stop: dim?, step: integer?, drop: boolean?",
           "[..., n, ...] -> [..., m, ...]",
-          "one axis: start (0), start + step (1), … below stop (n); bounds count from 0, never from the end; with drop the "
-          "axis goes, only `start` is given and may be a run-time dim",
+          "one axis: start (0), start + step (1), … below stop (n); bounds count from 0, never from the end; with drop "
+          "the axis goes, only `start` is given and may be a run-time dim",
           slice),
       row(K::concat, "concat", "xs...", "axis: integer?", "[..., a, ...], [..., b, ...] -> [..., a + b, ...]",
           "one after another along an axis, the last unless given", concat),
       row(K::stack, "stack", "xs...", "axis: integer?", "[...], [...] -> [..., 2, ...]",
           "along a new axis, the first unless given", stack),
-      row(K::split, "split", "x", "sizes: integers, axis: integer?", "[..., a + b, ...] -> [..., a, ...], [..., b, ...]",
+      row(K::split, "split", "x", "sizes: integers, axis: integer?",
+          "[..., a + b, ...] -> [..., a, ...], [..., b, ...]",
           "consecutive parts of these sizes, which add up, along the last axis unless given", split),
       row(K::transpose, "transpose", "x", "a: integer, b: integer", "[..., m, ..., n, ...] -> [..., n, ..., m, ...]",
           "axes a and b change places", transpose),
-      row(K::repeat_axis, "repeat_axis", "x", "times: integer, axis: integer?", "[..., n, ...] -> [..., n · times, ...]",
+      row(K::repeat_axis, "repeat_axis", "x", "times: integer, axis: integer?",
+          "[..., n, ...] -> [..., n · times, ...]",
           "each element `times` times in a row along the last axis unless given; repeat(x, times) in the language",
           repeat_axis),
       row(K::expand, "expand", "x", "", "[..., 1, ...] -> [..., n, ...]",
@@ -163,8 +169,8 @@ std::vector<OpInfo> make_table() {
           linspace),
       row(K::tensor_literal, "tensor_literal", "", "values: reals, shape: integers?", "-> f32[n...]",
           "these numbers, rounded to f32; of one axis unless a shape is given", tensor_literal),
-      row(K::one_hot, "one_hot", "i", "count: integer", "index(n)[...] -> f32[..., n]", "y[…, j] = 1 if i[…] == j else 0",
-          rules::one_hot),
+      row(K::one_hot, "one_hot", "i", "count: integer", "index(n)[...] -> f32[..., n]",
+          "y[…, j] = 1 if i[…] == j else 0", rules::one_hot),
       row(K::outer, "outer", "a, b", "", "[m], [n] -> [m, n]", "a[i] · b[j]", outer),
       map(K::where, "where", "c, a, b", "a where c, else b", rules::where),
       row(K::top_k, "top_k", "x", "k: integer", "[..., n] -> [..., k], index(n)[..., k]",
@@ -213,14 +219,16 @@ std::vector<OpInfo> make_table() {
       map(K::ceil, "ceil", "x", "the smallest whole number ≥ x", unary_number),
 
       // ---- known to the language, not carried out ----
-      row(K::einsum, "einsum", "xs...", "formula: string", "by the formula", "sums of products by index letters", not_yet),
+      row(K::einsum, "einsum", "xs...", "formula: string", "by the formula", "sums of products by index letters",
+          not_yet),
       with_state(row(K::attend_latent, "attend_latent", "q_nope, q_rope, at, up", "mask: string, scale: real",
                      "[tokens, H, n], [tokens, H, r], Batch, [H·(n+v), rank] -> [tokens, H, v]",
                      "attention whose keys and values are up · latent", not_yet)),
       row(K::take_along, "take_along", "x, i", "axis: integer?", "[..., n], index(n)[..., k] -> [..., k]",
           "y[…, j] = x[…, i[…, j]]", not_yet),
       row(K::route, "route", "scores, bias?",
-          "k: integer, groups: integer?, keep_groups: integer?, group_score: string?, renormalize: boolean, scale: real?",
+          "k: integer, groups: integer?, keep_groups: integer?, group_score: string?, renormalize: boolean, "
+          "scale: real?",
           "[tokens, n], [n]? -> index(n)[tokens, k], f32[tokens, k]",
           "the k best by scores + bias within the best groups, weighed by scores", not_yet),
       row(K::moe, "moe", "x, chosen, weights, gate, up, down, gate_b?, up_b?, down_b?", "gated: string",
@@ -235,7 +243,8 @@ std::vector<OpInfo> make_table() {
       row(K::conv_transpose1d, "conv_transpose1d", "x, w, b?",
           "stride: integer?, padding: integer?, dilation: integer?, groups: integer?",
           "[batch, c, n], [c, o/groups, k] -> [batch, o, m]", "as PyTorch's", not_yet),
-      with_state(row(K::causal_conv1d, "causal_conv1d", "x, w, b?, at", "", "[tokens, c], [c, k], [c]?, Batch -> [tokens, c]",
+      with_state(row(K::causal_conv1d, "causal_conv1d", "x, w, b?, at", "",
+                     "[tokens, c], [c, k], [c]?, Batch -> [tokens, c]",
                      "depthwise over the ring Op::member and the tokens", not_yet)),
       with_state(row(K::ssd_scan, "ssd_scan", "x, dt, a, b, c, d, at", "",
                      "[t, H, P], [t, H], [H], [t, G, N], [t, G, N], [H], Batch -> [t, H, P]",
@@ -245,9 +254,10 @@ std::vector<OpInfo> make_table() {
                      "S ← e^decay S; S += k (β(v - Sᵀk))ᵀ; y = Sᵀ q · scale", not_yet)),
       with_state(row(K::cross_set, "cross_set", "k, v, at", "", "[batch, n, Hk, d], [batch, n, Hk, d], Sequences ->",
                      "the whole of each sequence's slot of a cross_cache", not_yet)),
-      row(K::nibbles, "nibbles", "x", "", "u8[..., n] -> u8[..., 2n]", "two halves of each byte, the low one first", not_yet),
-      row(K::e2m1, "e2m1", "x", "", "u8[...] -> f32[...]", "the 4-bit floats 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives",
+      row(K::nibbles, "nibbles", "x", "", "u8[..., n] -> u8[..., 2n]", "two halves of each byte, the low one first",
           not_yet),
+      row(K::e2m1, "e2m1", "x", "", "u8[...] -> f32[...]",
+          "the 4-bit floats 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives", not_yet),
       row(K::custom, "custom", "xs...", "name: string", "as declared", "an operation that the file declares", not_yet),
   };
 }

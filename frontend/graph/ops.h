@@ -1,5 +1,5 @@
-// The operations: one table (ops.cpp), one entry an operation. An entry holds the names of operands and attributes, a doc line,
-// the shapes as a person reads them, and the shape rule; the meaning is in eval/ (one function an operation).
+// The operations: one table (ops.cpp), one entry an operation. An entry holds the names of operands and attributes, a
+// doc line, the shapes as a person reads them, and the shape rule; the meaning is in eval/ (one function an operation).
 // To add one: an enumerator, a row of the table (ops.cpp), a shape rule (ops/), a reference (eval/), a test of each.
 #pragma once
 
@@ -46,7 +46,8 @@ struct AttrSpec {
   bool optional = false;                         // absent = the language's default, said in the doc line
 };
 
-// What a shape rule sees and says. `found` names the operand and the axis that is wrong; the caller adds formulas and places.
+// What a shape rule sees and says. `found` names the operand and the axis that is wrong; the caller adds formulas and
+// places.
 struct ShapeError {
   int operand = -1;                              // index, or -1: the operation as a whole
   int axis = -1;                                 // of that operand, or -1

@@ -25,7 +25,8 @@ std::string quote(std::string_view s) {
   for (char c : s) {
     if (c == '"' || c == '\\') out += std::string("\\") + c;
     else if (c == '\n') out += "\\n";
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     else out += c;
   }
   return out + "\"";
@@ -110,7 +111,8 @@ class Printer {
 
   std::string module() {
     line(0, "graph 1");
-    line(0, "module " + word(m_.name) + (m_.file.empty() ? "" : " from " + quote(m_.file)) + " root " + class_name(m_.root));
+    line(0, "module " + word(m_.name) + (m_.file.empty() ? "" : " from " + quote(m_.file)) + " root " +
+                class_name(m_.root));
     if (m_.context) line(0, fmt::format("context {}", *m_.context));
     for (const Axis& a : m_.dims.axes())
       line(0, fmt::format("axis {}: {}..{}{}", word(a.name), a.lo, a.hi ? std::to_string(*a.hi) : "",
@@ -126,7 +128,8 @@ class Printer {
   std::string op_line(const Op& op, const ValueNames& names, const Function& f) const {
     std::string s = list(op.results, [&](ValueId v) { return definition(v, names, f); });
     if (!s.empty()) s += " = ";
-    s += static_cast<std::size_t>(op.kind) <= static_cast<std::size_t>(OpKind::custom) ? std::string(info(op.kind).name) : "?";
+    s += static_cast<std::size_t>(op.kind) <= static_cast<std::size_t>(OpKind::custom) ? std::string(info(op.kind).name)
+                                                                                       : "?";
     const bool structural = op.kind == OpKind::weight || op.kind == OpKind::constant_ref || op.kind == OpKind::call ||
                             op.kind == OpKind::repeat;
     if (structural || !op.member.empty() || !op.callee.empty()) s += " " + quote(op.member);
@@ -151,7 +154,9 @@ class Printer {
     if (!options_.places || (w.file.empty() && w.line == 0 && w.column == 0)) return "";
     return fmt::format(" @ {}:{}:{}", quote(w.file), w.line, w.column);
   }
-  std::string class_name(ClassId id) const { return id.index < m_.classes.size() ? word(m_.classes[id.index].name) : "\"?\""; }
+  std::string class_name(ClassId id) const {
+    return id.index < m_.classes.size() ? word(m_.classes[id.index].name) : "\"?\"";
+  }
   std::string type(const Type& t) const { return text(t, m_.dims); }
 
   std::string definition(ValueId id, const ValueNames& names, const Function& f) const {
@@ -168,7 +173,8 @@ class Printer {
                           off ? " off " + quote(r.off_when) + " because " + quote(r.off_because) : "", place(r.where)));
     }
     for (const IgnoreRule& r : c.ignores) line(1, fmt::format("ignore {}{}", quote(r.pattern), place(r.where)));
-    for (const RenameRule& r : c.renames) line(1, fmt::format("rename {} = {}{}", quote(r.file), quote(r.model), place(r.where)));
+    for (const RenameRule& r : c.renames)
+      line(1, fmt::format("rename {} = {}{}", quote(r.file), quote(r.model), place(r.where)));
     line(0, "}");
   }
 
@@ -183,7 +189,8 @@ class Printer {
     add('s', c.states.size());
     add('m', c.children.size());
     using Set = std::set<std::pair<char, std::uint32_t>>;
-    const bool whole = c.order.size() == all.size() && Set(c.order.begin(), c.order.end()) == Set(all.begin(), all.end());
+    const bool whole =
+        c.order.size() == all.size() && Set(c.order.begin(), c.order.end()) == Set(all.begin(), all.end());
     return whole ? c.order : all;
   }
 
@@ -203,8 +210,8 @@ class Printer {
 
   void weight(const WeightDecl& w) {
     constexpr std::string_view roles[] = {"matrix", "table", "vector"};
-    std::string s = "weight " + word(w.name) + (w.path == w.name ? "" : " at " + quote(w.path)) + ": " + type(w.type) + " " +
-                    std::string(roles[static_cast<int>(w.role) % 3]);
+    std::string s = "weight " + word(w.name) + (w.path == w.name ? "" : " at " + quote(w.path)) + ": " + type(w.type) +
+                    " " + std::string(roles[static_cast<int>(w.role) % 3]);
     if (!w.shape_text.empty()) s += " shape " + quote(w.shape_text);
     if (!w.origins.empty()) s += " from " + list(w.origins, [](const std::string& o) { return quote(o); });
     if (w.required_dtype) s += " dtype " + std::string(name(*w.required_dtype));

@@ -22,8 +22,8 @@
 //   }
 //
 // A value is %name, the second of a name %name.2, an unnamed one %number, in the order of the text; `_` is an operand
-// that is left out; attributes stand after `;` (`literal(value: 2.0)` has no operands). `@` gives a place. The text says all that a module holds, so
-// print(read(print(m))) == print(m); the same module gives the same bytes.
+// that is left out; attributes stand after `;` (`literal(value: 2.0)` has no operands). `@` gives a place. The text
+// says all that a module holds, so print(read(print(m))) == print(m); the same module gives the same bytes.
 #pragma once
 
 #include <string>

@@ -153,7 +153,8 @@ class Reader : Cursor {
     const std::string_view text = raw();
     const std::optional<DimId> d = m_.dims.parse(text);
     if (!d)
-      fail("`" + std::string(text.substr(0, 80)) + "` is no dim: whole numbers, declared axes, + - * and div(…, n)", line);
+      fail("`" + std::string(text.substr(0, 80)) + "` is no dim: whole numbers, declared axes, + - * and div(…, n)",
+           line);
     return d.value_or(DimId{});
   }
   Type type() {

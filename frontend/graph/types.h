@@ -13,7 +13,9 @@ std::string text(const Type& type, const DimTable& dims);
 // "[tokens, 40]"
 std::string shape_text(const std::vector<DimId>& shape, const DimTable& dims);
 
-inline Type tensor(DType dtype, std::vector<DimId> shape) { return Type{TypeKind::tensor, dtype, std::move(shape), {}}; }
+inline Type tensor(DType dtype, std::vector<DimId> shape) {
+  return Type{TypeKind::tensor, dtype, std::move(shape), {}};
+}
 inline Type index_tensor(DimId bound, std::vector<DimId> shape) {
   return Type{TypeKind::tensor, DType::i32, std::move(shape), bound};
 }

@@ -125,7 +125,8 @@ class Verifier {
     if (d.init.index >= c.functions.size()) return fault(where, "there is no function that computes it");
     const Function& f = c.functions[d.init.index];
     if (f.kind != FunctionKind::init) return fault(where, f.name + " is no init function");
-    if (!f.inputs.empty() || f.body.results.size() != 1) return fault(where, f.name + " must take nothing and give one value");
+    if (!f.inputs.empty() || f.body.results.size() != 1)
+      return fault(where, f.name + " must take nothing and give one value");
     const ValueId result = f.body.results[0];
     if (result.index < f.values.size() && f.values[result.index].type != d.type)
       fault(where, "is " + text(d.type, dims_) + ", " + f.name + " gives " + text(f.values[result.index].type, dims_));
@@ -133,7 +134,7 @@ class Verifier {
 
   void state(const Class& c, const StateDecl& d) {
     const std::string where = c.name + "." + d.name;
-    const std::size_t wanted[] = {3, 2, 3, 0, 0};                             // heads dim value_dim; rank rope; n heads dim
+    const std::size_t wanted[] = {3, 2, 3, 0, 0};  // heads dim value_dim; rank rope; n heads dim
     const std::size_t n = wanted[static_cast<int>(d.kind)];
     if (n != 0 && d.sizes.size() != n)
       fault(where, "has " + std::to_string(d.sizes.size()) + " sizes, wanted " + std::to_string(n));
@@ -148,9 +149,11 @@ class Verifier {
       const std::string where = c.name + "." + f.name;
       if (!is_identifier(f.name)) fault(where, "the name is no identifier");
       if (!names.insert(f.name).second) fault(where, "the name is taken twice");
-      if (c.leaf && f.kind != FunctionKind::init) fault(where, "a leaf has no functions but inits: its calls are expanded");
+      if (c.leaf && f.kind != FunctionKind::init)
+        fault(where, "a leaf has no functions but inits: its calls are expanded");
       if (f.result_names.size() != f.body.results.size())
-        fault(where, std::to_string(f.result_names.size()) + " names for " + std::to_string(f.body.results.size()) + " results");
+        fault(where, std::to_string(f.result_names.size()) + " names for " + std::to_string(f.body.results.size()) +
+                         " results");
       // Types before anything looks at them, also from other functions.
       for (const Value& v : f.values)
         if (const std::string wrong = type_fault(v.type, dims_); !wrong.empty())
@@ -162,7 +165,8 @@ class Verifier {
       std::set<std::string> inputs;
       for (const Parameter& p : f.inputs) {
         if (!inputs.insert(p.name).second) fault(where, "the input " + p.name + " is there twice");
-        if (p.default_value && p.value.index < f.values.size() && !may_default(f.values[p.value.index].type, *p.default_value))
+        if (p.default_value && p.value.index < f.values.size() &&
+            !may_default(f.values[p.value.index].type, *p.default_value))
           fault(where, "the input " + p.name + " cannot have " + std::to_string(*p.default_value) + " by default");
       }
     }
@@ -200,9 +204,11 @@ std::string type_fault(const Type& type, const DimTable& dims) {
   }
   if (type.index_bound) {
     if (type.dtype != DType::i32) return "an index is i32, not " + std::string(name(type.dtype));
-    if (type.index_bound->index >= dims.size() || *type.index_bound == DimTable::too_large) return "a bound that is no dim";
+    if (type.index_bound->index >= dims.size() || *type.index_bound == DimTable::too_large)
+      return "a bound that is no dim";
   }
-  if (!is_value_dtype(type.dtype)) return std::string(name(type.dtype)) + " is how a file holds numbers, not a value's dtype";
+  if (!is_value_dtype(type.dtype))
+    return std::string(name(type.dtype)) + " is how a file holds numbers, not a value's dtype";
   return "";
 }
 

@@ -12,8 +12,8 @@ namespace modelc::graph {
 // Instances of weights that a module may have; beyond it, it is refused.
 inline constexpr std::int64_t max_weight_instances = 1 << 22;
 
-// All faults, each as "Class.function: `op`: what is wrong"; empty: the graph holds. A fault in a graph that sema made is
-// a bug of the compiler, and is reported as such. Checked:
+// All faults, each as "Class.function: `op`: what is wrong"; empty: the graph holds. A fault in a graph that sema made
+// is a bug of the compiler, and is reported as such. Checked:
 //   module     classes stand before those that contain them; names are legal and unique; instance names of weights too
 //   members    types known at compile time; inits of consts; sizes of states; `order` names each member once
 //   functions  SSA: defined once, before use, inside its block; operands, arguments and types by the shape rules;

@@ -15,7 +15,13 @@ namespace {
 class FunctionVerifier {
  public:
   FunctionVerifier(const Module& m, DimTable& dims, ClassId owner, const Function& f, std::vector<std::string>& faults)
-      : m_(m), dims_(dims), owner_(owner), f_(f), faults_(faults), defined_(f.values.size()), visible_(f.values.size()) {}
+      : m_(m),
+        dims_(dims),
+        owner_(owner),
+        f_(f),
+        faults_(faults),
+        defined_(f.values.size()),
+        visible_(f.values.size()) {}
 
   void run() {
     int batches = 0;
@@ -103,7 +109,8 @@ class FunctionVerifier {
   std::vector<MemberRef> find(const std::string& member) {
     std::vector<MemberRef> found;
     const bool of_element = member.empty() || member[0] == '.';
-    if (of_element && !in_repeat_) return fault("the member \"" + member + "\" is of a loop's element, and there is no loop"), found;
+    if (of_element && !in_repeat_)
+      return fault("the member \"" + member + "\" is of a loop's element, and there is no loop"), found;
     const std::vector<ClassId> from = of_element ? elements_ : std::vector<ClassId>{owner_};
     const std::string_view path = std::string_view(member).substr(of_element && !member.empty() ? 1 : 0);
     for (ClassId c : from) {
@@ -116,7 +123,8 @@ class FunctionVerifier {
   void stage(const std::string& path) {
     if (path.empty()) return;
     const bool of_element = path[0] == '.';
-    if (of_element && !in_repeat_) return fault("the stage \"" + path + "\" is of a loop's element, and there is no loop");
+    if (of_element && !in_repeat_)
+      return fault("the stage \"" + path + "\" is of a loop's element, and there is no loop");
     for (ClassId c : of_element ? elements_ : std::vector<ClassId>{owner_})
       if (!find_stage(m_, c, std::string_view(path).substr(of_element ? 1 : 0)))
         fault("class " + m_.of(c).name + " has no child at the stage \"" + path + "\"");
@@ -127,7 +135,8 @@ class FunctionVerifier {
       return fault(std::to_string(op.results.size()) + " results, wanted " + std::to_string(wanted.size()));
     for (std::size_t i = 0; i < wanted.size(); ++i)
       if (type(op.results[i]) != wanted[i])
-        fault("result " + std::to_string(i) + " is " + shown(op.results[i]) + ", but must be " + text(wanted[i], dims_));
+        fault("result " + std::to_string(i) + " is " + shown(op.results[i]) + ", but must be " +
+              text(wanted[i], dims_));
   }
   void operands_are(const Op& op, std::size_t n) {
     if (op.operands.size() != n)
@@ -142,7 +151,8 @@ class FunctionVerifier {
         continue;
       }
       results_are(op, {kind == MemberKind::weight ? weight_of(m_, ref)->type : const_of(m_, ref)->type});
-      if (kind == MemberKind::constant && f_.kind == FunctionKind::init && ref.owner == owner_ && !before_this_init(ref.index))
+      if (kind == MemberKind::constant && f_.kind == FunctionKind::init && ref.owner == owner_ &&
+          !before_this_init(ref.index))
         fault("the const is declared later, or is this one");
     }
   }
@@ -199,7 +209,8 @@ class FunctionVerifier {
       if (!op.operands[i]) {
         if (!p.default_value) fault("the input " + p.name + " of " + callee_name + " is missing");
       } else if (type(*op.operands[i]) != wanted) {
-        fault("the input " + p.name + " of " + callee_name + " is " + text(wanted, dims_) + ", not " + shown(*op.operands[i]));
+        fault("the input " + p.name + " of " + callee_name + " is " + text(wanted, dims_) + ", not " +
+              shown(*op.operands[i]));
       }
     }
     std::vector<Type> results;
@@ -221,8 +232,9 @@ class FunctionVerifier {
     }
     const std::size_t n = op.operands.size();
     if (op.body->arguments.size() != n || op.body->results.size() != n || op.results.size() != n)
-      return fault("carries " + std::to_string(n) + " values in, " + std::to_string(op.body->arguments.size()) + " inside, " +
-                   std::to_string(op.body->results.size()) + " on and " + std::to_string(op.results.size()) + " out");
+      return fault("carries " + std::to_string(n) + " values in, " + std::to_string(op.body->arguments.size()) +
+                   " inside, " + std::to_string(op.body->results.size()) + " on and " +
+                   std::to_string(op.results.size()) + " out");
 
     const std::size_t scope = scope_.size();
     const std::vector<ClassId> outer_elements = std::exchange(elements_, std::move(elements));

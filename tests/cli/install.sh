@@ -2,6 +2,7 @@
 # An installed modelc stands alone: another prefix, another folder, no source tree in sight.
 source "$(dirname "$0")/lib.sh"
 
+source=$PWD
 cmake --install "$build_folder" --prefix "$work/prefix" > "$work/log" 2>&1 || fail "cmake --install" "$(cat "$work/log")"
 mv "$work/prefix" "$work/moved"
 installed=$work/moved/bin/modelc
@@ -32,6 +33,9 @@ lib=$(dirname "$(find "$work/moved" -name libmodelc_runtime.a)")
 expect "a program of one's own compiles" 0 -- "${CXX:-c++}" -std=c++20 -O1 -ffp-contract=off -I"$work/moved/include/modelc" own.cpp out/llama.cpp \
   "$lib/libmodelc_runtime.a" -lpcre2-8 -lutf8proc -lsimdjson -pthread -o own
 expect "and runs" 0 "2048 logits" -- ./own
+expect "the example's main compiles" 0 -- "${CXX:-c++}" -std=c++20 -O1 -ffp-contract=off -Wall -Wextra -Werror -I"$work/moved/include/modelc" -Iout \
+  "$source/examples/llama/main.cpp" out/llama.cpp "$lib/libmodelc_runtime.a" -lpcre2-8 -lutf8proc -lsimdjson -pthread -o writer
+expect "and writes" 0 "It is a truth" -- ./writer tiny "It is a truth"
 rm "$lib/libmodelc_runtime.a"
 expect "without the runtime library" 1 "error[E0609]" "cmake --install" -- "$installed" run llama.model --checkpoint tiny --prompt "It is" -n 4
 finish

@@ -49,7 +49,8 @@ std::optional<Error> check_batch(const Batch& batch, std::optional<std::int64_t>
       return Error{"batch", "the batch's " + std::string(name) + " do not agree with its segments", {}, ""};
   for (std::int64_t row : batch.outputs)
     if (row < 0 || row >= batch.tokens())
-      return Error{"batch", "outputs has row " + std::to_string(row) + ", there are " + std::to_string(batch.tokens()), {}, ""};
+      return Error{
+          "batch", "outputs has row " + std::to_string(row) + ", there are " + std::to_string(batch.tokens()), {}, ""};
   return std::nullopt;
 }
 

@@ -87,7 +87,9 @@ struct Evaluator::Impl {
     auto [low, high] = limits(type.dtype);
     if (type.index_bound) {
       const std::optional<std::int64_t> bound = dims.evaluate(*type.index_bound, axis_sizes);
-      if (!bound) return failure("size", std::string(what) + ": the bound " + dims.text(*type.index_bound) + " is not known in this call");
+      if (!bound)
+        return failure(
+            "size", std::string(what) + ": the bound " + dims.text(*type.index_bound) + " is not known in this call");
       low = 0;
       high = *bound - 1;
     }
@@ -95,7 +97,8 @@ struct Evaluator::Impl {
       if (a.integers[i] < low || a.integers[i] > high)
         return failure(std::string(kind), std::string(what) + " is " + text(type, dims) + ", and has " +
                                               std::to_string(a.integers[i]) + " at " + std::to_string(i) + ", not in " +
-                                              std::to_string(low) + ".." + std::to_string(high + (type.index_bound ? 1 : 0)));
+                                              std::to_string(low) + ".." +
+                                              std::to_string(high + (type.index_bound ? 1 : 0)));
     return {};
   }
 
@@ -120,14 +123,15 @@ struct Evaluator::Impl {
     const std::string name = join_path(path, decl.path);
     if (const auto known = weights.find(name); known != weights.end()) return known->second;
     if (!is_float(decl.type.dtype))
-      return failure("missing-weight", name + " is " + text(decl.type, dims) + ": weights of integers are not evaluated yet");
+      return failure("missing-weight",
+                     name + " is " + text(decl.type, dims) + ": weights of integers are not evaluated yet");
     Result<Shape> shape = shape_of(decl.type, name);
     if (!shape) return shape.error();
     Array a = zeros(decl.type.dtype, std::move(*shape));
     if (std::optional<std::vector<float>> data = source(name, decl)) {
       if (data->size() != a.count())
-        return failure("weight-size", name + " is " + text(decl.type, dims) + ", and its data has " + std::to_string(data->size()) +
-                                          " elements");
+        return failure("weight-size", name + " is " + text(decl.type, dims) + ", and its data has " +
+                                          std::to_string(data->size()) + " elements");
       a.reals = std::move(*data);
     } else if (decl.default_value) {
       a.reals.assign(a.count(), static_cast<float>(*decl.default_value));
@@ -248,7 +252,8 @@ struct Evaluator::Impl {
       case OpKind::literal:
         return set(std::make_shared<const Array>(array({}, {static_cast<float>(real_attr(op, "value", 0))})));
       case OpKind::batch_field: {
-        const std::vector<std::int64_t>& field = *values[op.operands[0]->index].batch->field(string_attr(op, "field", ""));
+        const std::vector<std::int64_t>& field =
+            *values[op.operands[0]->index].batch->field(string_attr(op, "field", ""));
         return set(std::make_shared<const Array>(index_array({static_cast<std::int64_t>(field.size())}, field)));
       }
       case OpKind::call: return call(at, op, values);
@@ -312,8 +317,8 @@ struct Evaluator::Impl {
     if (std::optional<Error> wrong = check_batch(b, module.context)) return *wrong;
     for (const Segment& g : b.segments)
       if (const std::int64_t have = length_of(g.slot); g.start != have)
-        return failure("batch", "slot " + std::to_string(g.slot) + " has " + std::to_string(have) + " tokens, the batch goes on at " +
-                                    std::to_string(g.start));
+        return failure("batch", "slot " + std::to_string(g.slot) + " has " + std::to_string(have) +
+                                    " tokens, the batch goes on at " + std::to_string(g.start));
     if (Status s = bind_axis("tokens", b.tokens()); !s) return s;
     if (Status s = bind_axis("outputs", static_cast<std::int64_t>(b.outputs.size())); !s) return s;
     return bind_axis("batch", static_cast<std::int64_t>(b.segments.size()));
@@ -322,7 +327,8 @@ struct Evaluator::Impl {
   // Axes that stand alone in an input's shape get their size from it.
   Status bind_shape(const std::string& name, const Type& type, const Array& a) {
     if (a.dtype != type.dtype || a.shape.size() != type.shape.size() || a.count() != count_of(a.shape))
-      return failure("input", name + " is " + std::string(modelc::name(a.dtype)) + shape_name(a.shape) + ", wanted " + text(type, dims));
+      return failure("input", name + " is " + std::string(modelc::name(a.dtype)) + shape_name(a.shape) + ", wanted " +
+                                  text(type, dims));
     for (std::size_t i = 0; i < a.shape.size(); ++i) {
       const std::vector<DimTable::Term>& terms = dims.terms(type.shape[i]);
       if (terms.size() != 1 || terms[0].coefficient != 1 || terms[0].atoms.size() != 1) continue;
@@ -336,8 +342,9 @@ struct Evaluator::Impl {
     for (std::size_t i = 0; i < a.shape.size(); ++i) {
       const std::optional<std::int64_t> wanted = dims.evaluate(type.shape[i], axis_sizes);
       if (wanted != a.shape[i])
-        return failure("input", name + " is " + shape_name(a.shape) + ", wanted " + text(type, dims) + ": axis " + std::to_string(i) +
-                                    " is " + (wanted ? std::to_string(*wanted) : "of unknown size"));
+        return failure("input", name + " is " + shape_name(a.shape) + ", wanted " + text(type, dims) + ": axis " +
+                                    std::to_string(i) + " is " +
+                                    (wanted ? std::to_string(*wanted) : "of unknown size"));
     }
     return check_range(a, type, name, "index-range");
   }
@@ -388,7 +395,8 @@ struct Evaluator::Impl {
     for (auto check : {&Impl::bind_shape, &Impl::check_input})
       for (std::size_t i = 0; i < slots.size(); ++i)
         if (slots[i].array)
-          if (Status s = (this->*check)(f->inputs[i].name, f->values[f->inputs[i].value.index].type, *slots[i].array); !s)
+          if (Status s = (this->*check)(f->inputs[i].name, f->values[f->inputs[i].value.index].type, *slots[i].array);
+              !s)
             return s.error();
 
     Result<std::vector<Slot>> results = function(Place{module.root, "", nullptr}, *f, slots);
@@ -402,7 +410,8 @@ struct Evaluator::Impl {
   }
 };
 
-Evaluator::Evaluator(const Module& module, WeightSource source) : impl_(std::make_unique<Impl>(module, std::move(source))) {}
+Evaluator::Evaluator(const Module& module, WeightSource source)
+    : impl_(std::make_unique<Impl>(module, std::move(source))) {}
 Evaluator::~Evaluator() = default;
 Evaluator::Evaluator(Evaluator&&) noexcept = default;
 Evaluator& Evaluator::operator=(Evaluator&&) noexcept = default;

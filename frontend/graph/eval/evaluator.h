@@ -29,8 +29,8 @@ namespace modelc::graph::eval {
 using WeightSource = std::function<std::optional<std::vector<float>>(const std::string& name, const WeightDecl& decl)>;
 
 // Called for every named value and for every result of a child, with the path that a PyTorch hook would show:
-// "model.layers.0.self_attn" (a call's result), "….self_attn.q_proj" (an expanded leaf's), "….self_attn.q" (a named value).
-// Of several results of a call the path goes on with the result's name, or its number.
+// "model.layers.0.self_attn" (a call's result), "….self_attn.q_proj" (an expanded leaf's), "….self_attn.q" (a named
+// value). Of several results of a call the path goes on with the result's name, or its number.
 using Trace = std::function<void(const std::string& path, const Array& value)>;
 
 using Input = std::variant<Array, Batch>;
@@ -60,9 +60,9 @@ class Evaluator {
   }
 
   // Runs a function of the root. Inputs go by name; one with a default may be left out. Axes get their sizes from the
-  // Batch and from the inputs' shapes. States keep what the call appended, and the slots of the Batch grow by its tokens
-  // when it succeeds. Kinds of errors: "graph" (the verifier found faults), "function", "input", "index-range", "batch",
-  // "missing-weight", "weight-size", "state", "size", and those of operations.
+  // Batch and from the inputs' shapes. States keep what the call appended, and the slots of the Batch grow by its
+  // tokens when it succeeds. Kinds of errors: "graph" (the verifier found faults), "function", "input", "index-range",
+  // "batch", "missing-weight", "weight-size", "state", "size", and those of operations.
   Result<std::vector<Output>> run(std::string_view function, const std::map<std::string, Input>& inputs);
 
   // The value of a const by its instance name ("model.rope.freqs").

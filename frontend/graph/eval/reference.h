@@ -1,6 +1,6 @@
 // What each operation means: one plain function an operation, in reference/. They are the oracle for every kernel, so
-// they are written to be read: loops over indices, f32 values, sums and the inside of one operation in f64, every result
-// rounded once to its dtype.
+// they are written to be read: loops over indices, f32 values, sums and the inside of one operation in f64, every
+// result rounded once to its dtype.
 #pragma once
 
 #include <map>

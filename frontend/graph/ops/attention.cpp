@@ -116,8 +116,8 @@ ShapeResult attend(const ShapeQuery& query) {
     r.require(string_attr(query.op, "mask", "") == "causal", -1, -1, "a window needs mask \"causal\"");
   }
   if (query.op.attrs.contains("softcap"))
-    r.require(real_attr(query.op, "softcap", 0) > 0, -1, -1, "softcap is " + std::to_string(real_attr(query.op, "softcap", 0)) +
-                                                                  ", wanted more than 0");
+    r.require(real_attr(query.op, "softcap", 0) > 0, -1, -1,
+              "softcap is " + std::to_string(real_attr(query.op, "softcap", 0)) + ", wanted more than 0");
   if (r.has(sinks_)) {
     r.floats(sinks_);
     r.rank_is(sinks_, 1);

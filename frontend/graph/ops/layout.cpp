@@ -75,7 +75,8 @@ ShapeResult slice(const ShapeQuery& q) {
     const auto it = q.op.attrs.find(name);
     if (it == q.op.attrs.end()) return absent;
     const std::optional<DimId> d = dim_of(it->second, q.dims);
-    r.require(d && *d != DimTable::too_large, -1, -1, std::string(name) + " is no dim: \"" + string_attr(q.op, name, "") + "\"");
+    r.require(d && *d != DimTable::too_large, -1, -1,
+              std::string(name) + " is no dim: \"" + string_attr(q.op, name, "") + "\"");
     return d.value_or(DimTable::too_large);
   };
   const DimId start = bound("start", q.dims.constant(0));
@@ -84,7 +85,8 @@ ShapeResult slice(const ShapeQuery& q) {
   // Whatever the axes' sizes, 0 ≤ start < stop ≤ size, as far as it can be seen; the rest is checked when it runs.
   const std::string range = "[" + q.dims.text(start) + " .. " + q.dims.text(stop) + "] of " +
                             r.axis_name(0, static_cast<int>(axis)) + " of x, which is " + q.dims.text(size);
-  const auto begin = q.dims.value(start), count = q.dims.value(q.dims.sub(stop, start)), left = q.dims.value(q.dims.sub(size, stop));
+  const auto begin = q.dims.value(start), count = q.dims.value(q.dims.sub(stop, start)),
+             left = q.dims.value(q.dims.sub(size, stop));
   r.require(!begin || *begin >= 0, 0, static_cast<int>(axis), range + ": starts before 0");
   r.require(!count || *count >= 1, 0, static_cast<int>(axis), range + ": nothing is left");
   r.require(!left || *left >= 0, 0, static_cast<int>(axis), range + ": ends beyond it");
@@ -154,7 +156,8 @@ ShapeResult transpose(const ShapeQuery& q) {
   const auto n = static_cast<std::int64_t>(r.rank(0));
   std::int64_t axes[2] = {integer_attr(q.op, "a", 0), integer_attr(q.op, "b", 0)};
   for (std::int64_t& a : axes) {
-    r.require(a >= -n && a < n, 0, -1, "axis " + std::to_string(a) + " does not exist, x has " + std::to_string(n) + " axes");
+    r.require(a >= -n && a < n, 0, -1,
+              "axis " + std::to_string(a) + " does not exist, x has " + std::to_string(n) + " axes");
     if (a < 0) a += n;
   }
   Type t = r.type(0);
@@ -200,10 +203,12 @@ ShapeResult pad(const ShapeQuery& q) {
   const std::int64_t before = integer_attr(q.op, "before", 0), after = integer_attr(q.op, "after", 0);
   r.require(before >= 0 && after >= 0, -1, -1, "before and after are not negative: a slice cuts");
   const double value = real_attr(q.op, "value", 0);
-  r.require(is_float(r.type(0).dtype) || (value >= -0x1p31 && value < 0x1p31 && value == static_cast<double>(static_cast<std::int64_t>(value))),
+  r.require(is_float(r.type(0).dtype) ||
+                (value >= -0x1p31 && value < 0x1p31 && value == static_cast<double>(static_cast<std::int64_t>(value))),
             -1, -1, "value must be a whole number, as x is " + r.text(0));
   Type t = tensor(r.type(0).dtype, r.type(0).shape);
-  if (!r.failed()) t.shape[axis] = q.dims.add(t.shape[axis], q.dims.add(q.dims.constant(before), q.dims.constant(after)));
+  if (!r.failed())
+    t.shape[axis] = q.dims.add(t.shape[axis], q.dims.add(q.dims.constant(before), q.dims.constant(after)));
   return r.result(std::move(t));
 }
 

@@ -77,7 +77,8 @@ void Rule::index(int i, DimId below) {
   const Type& t = type(i);
   require(is_integer(t.dtype), i, -1, operand(i) + " is " + text(i) + ", not an index");
   require(t.index_bound.has_value(), i, -1,
-          operand(i) + " has no bound: declare it as index(" + dims().text(below) + ")" + graph::shape_text(t.shape, dims()));
+          operand(i) + " has no bound: declare it as index(" + dims().text(below) + ")" +
+              graph::shape_text(t.shape, dims()));
   if (failed_) return;
   const auto bound = dims().value(*t.index_bound), limit = dims().value(below);
   const bool fits = DimTable::same(*t.index_bound, below) || (bound && limit && *bound <= *limit);
@@ -86,7 +87,8 @@ void Rule::index(int i, DimId below) {
 
 void Rule::rank_is(int i, std::size_t n) {
   tensor(i);
-  if (!failed_) require(rank(i) == n, i, -1, operand(i) + " has " + axes(rank(i)) + ", not " + std::to_string(n) + ": " + text(i));
+  if (!failed_)
+    require(rank(i) == n, i, -1, operand(i) + " has " + axes(rank(i)) + ", not " + std::to_string(n) + ": " + text(i));
 }
 void Rule::rank_at_least(int i, std::size_t n) {
   tensor(i);
@@ -116,8 +118,9 @@ void Rule::is(int i, int axis, DimId wanted, std::string_view what) {
   const DimId d = dim(i, axis);
   if (failed_ || DimTable::same(d, wanted)) return;
   const int at = axis < 0 ? axis + static_cast<int>(rank(i)) : axis;
-  require(false, i, at, axis_name(i, axis) + " of " + operand(i) + " is " + dims().text(d) + ", " + std::string(what) + " " +
-                            dims().text(wanted));
+  require(false, i, at,
+          axis_name(i, axis) + " of " + operand(i) + " is " + dims().text(d) + ", " + std::string(what) + " " +
+              dims().text(wanted));
 }
 
 void Rule::one_of(std::string_view attr, std::initializer_list<std::string_view> values) {

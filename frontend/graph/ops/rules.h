@@ -1,4 +1,5 @@
-// The shape rules, one per operation or per group that shares one, and what they are written with. Private to the table.
+// The shape rules, one per operation or per group that shares one, and what they are written with. Private to the
+// table.
 #pragma once
 
 #include <initializer_list>

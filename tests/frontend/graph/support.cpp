@@ -12,7 +12,8 @@
 namespace modelc::graph::test {
 
 std::string module_text(std::string_view inputs, std::string_view body, std::string_view members) {
-  return "graph 1\nmodule T root T\naxis tokens: 1..\naxis outputs: 0..\naxis batch: 1..\naxis seq: 1..\nclass T: T {\n" +
+  return "graph 1\nmodule T root T\naxis tokens: 1..\naxis outputs: 0..\naxis batch: 1..\naxis seq: 1..\nclass T: T "
+         "{\n" +
          std::string(members) + "\nforward forward(" + std::string(inputs) + ") {\n" + std::string(body) + "\n}\n}\n";
 }
 
@@ -54,7 +55,8 @@ Error run_error(std::string_view text, const std::map<std::string, eval::Input>&
 
 std::optional<std::vector<float>> no_weights(const std::string&, const WeightDecl&) { return std::nullopt; }
 
-std::optional<std::vector<float>> made_up_weights(const std::string& name, const WeightDecl& decl, const DimTable& dims) {
+std::optional<std::vector<float>> made_up_weights(const std::string& name, const WeightDecl& decl,
+                                                  const DimTable& dims) {
   std::size_t n = 1;
   for (DimId d : decl.type.shape) n *= static_cast<std::size_t>(*dims.value(d));
   std::uint32_t state = 2166136261u;

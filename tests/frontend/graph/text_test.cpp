@@ -70,8 +70,16 @@ TEST_CASE("everything that a module holds survives") {
   m.file = "x \"y\"\n\\.model";
   add_prelude_axes(m.dims);
   const DimId frames = m.dims.of_axis(m.dims.add_axis({.name = "frames", .lo = 2, .hi = 3000, .by = 2}));
-  m.config = {{"n", "int", std::int64_t{3}}, {"x", "float", 3.0}, {"y", "float", 1e300 * 1e10}, {"s", "string", "a\"b\x01"}, {"b", "bool", false}};
-  m.checkpoints = {{"safetensors", {{"a.b", "c", {"f", 1, 2}, "", ""}, {"d", "e", {}, "c.tied", "tied = false from config.json:4"}}, {{"**.x", {}}}, {{"file.*", "model.*", {"f", 3, 4}}}}, {"gguf", {}, {}, {}}};
+  m.config = {{"n", "int", std::int64_t{3}},
+              {"x", "float", 3.0},
+              {"y", "float", 1e300 * 1e10},
+              {"s", "string", "a\"b\x01"},
+              {"b", "bool", false}};
+  m.checkpoints = {{"safetensors",
+                    {{"a.b", "c", {"f", 1, 2}, "", ""}, {"d", "e", {}, "c.tied", "tied = false from config.json:4"}},
+                    {{"**.x", {}}},
+                    {{"file.*", "model.*", {"f", 3, 4}}}},
+                   {"gguf", {}, {}, {}}};
   Class leaf;
   leaf.name = leaf.definition = "Leaf";
   leaf.leaf = true;
@@ -89,8 +97,11 @@ TEST_CASE("everything that a module holds survives") {
   Class c;
   c.name = "Whole";
   c.definition = "whole thing";
-  c.states = {{"ring", StateKind::ring, {3, 8}, std::nullopt, {}}, {"cross", StateKind::cross_cache, {4, 2, 8}, 9, {"f", 7, 8}}};
-  c.children = {{"one", "", false, {ClassId{0}}, {}}, {"many", "m.any", true, {ClassId{0}, ClassId{0}}, {}}, {"empty", "empty", true, {}, {}}};
+  c.states = {{"ring", StateKind::ring, {3, 8}, std::nullopt, {}},
+              {"cross", StateKind::cross_cache, {4, 2, 8}, 9, {"f", 7, 8}}};
+  c.children = {{"one", "", false, {ClassId{0}}, {}},
+                {"many", "m.any", true, {ClassId{0}, ClassId{0}}, {}},
+                {"empty", "empty", true, {}, {}}};
   c.order = {{'m', 2}, {'s', 0}, {'m', 0}, {'s', 1}, {'m', 1}};
   Function f;
   f.name = "strange";
@@ -102,14 +113,22 @@ TEST_CASE("everything that a module holds survives") {
               {tensor(DType::f32, {}), "x", ""},
               {tensor(DType::f32, {}), "", ""},
               {tensor(DType::f32, {}), "_", ""}};
-  f.inputs = {{ValueId{0}, "x", std::nullopt}, {ValueId{1}, "other name", std::nullopt}, {ValueId{2}, "has space", 1.0}};
+  f.inputs = {
+      {ValueId{0}, "x", std::nullopt}, {ValueId{1}, "other name", std::nullopt}, {ValueId{2}, "has space", 1.0}};
   Op all;
   all.kind = OpKind::custom;
   all.operands = {ValueId{0}, std::nullopt, ValueId{2}};
   all.results = {ValueId{3}, ValueId{4}};
-  all.attrs = {{"a", std::int64_t{-7}}, {"b", 0.1}, {"c", true}, {"d", std::string("\\\"\n")}, {"e", std::vector<std::int64_t>{}},
-               {"f", std::vector<std::int64_t>{1, -2}}, {"g", std::vector<double>{}}, {"h", std::vector<double>{1, -1.5, 1e-320}},
-               {"i", -std::numeric_limits<double>::infinity()}, {"odd name", std::int64_t{INT64_MAX}}};
+  all.attrs = {{"a", std::int64_t{-7}},
+               {"b", 0.1},
+               {"c", true},
+               {"d", std::string("\\\"\n")},
+               {"e", std::vector<std::int64_t>{}},
+               {"f", std::vector<std::int64_t>{1, -2}},
+               {"g", std::vector<double>{}},
+               {"h", std::vector<double>{1, -1.5, 1e-320}},
+               {"i", -std::numeric_limits<double>::infinity()},
+               {"odd name", std::int64_t{INT64_MAX}}};
   all.where = {"f.model", 3, 4};
   Op loop;
   loop.kind = OpKind::repeat;
@@ -129,7 +148,8 @@ TEST_CASE("everything that a module holds survives") {
   const Module back = parsed(text);
   CHECK(print(back) == text);
   CHECK(back.file == m.file);
-  CHECK(back.classes[1].order == std::vector<std::pair<char, std::uint32_t>>{{'m', 0}, {'s', 0}, {'m', 1}, {'s', 1}, {'m', 2}});
+  CHECK(back.classes[1].order ==
+        std::vector<std::pair<char, std::uint32_t>>{{'m', 0}, {'s', 0}, {'m', 1}, {'s', 1}, {'m', 2}});
   CHECK(back.checkpoints[0].aliases[1].off_because == "tied = false from config.json:4");
   CHECK(back.classes[0].weights[0].path.empty());
   CHECK(back.classes[0].weights[0].origins == w.origins);
@@ -195,16 +215,20 @@ TEST_CASE("errors name the line") {
     INFO(error);
     CHECK(contains(error, message));
   }
-  CHECK(contains(error_of("graph 1\nmodule A root A\naxis a: 1..\naxis a: 1.."), "line 4: the axis a is there already"));
+  CHECK(
+      contains(error_of("graph 1\nmodule A root A\naxis a: 1..\naxis a: 1.."), "line 4: the axis a is there already"));
   CHECK(contains(error_of("graph 1\nmodule A root A\naxis a: 5..3"), "empty or negative range"));
-  CHECK(contains(error_of("graph 1\nmodule A root A\nclass A: A {}\nclass A: A {}"), "line 4: the class A is there already"));
+  CHECK(contains(error_of("graph 1\nmodule A root A\nclass A: A {}\nclass A: A {}"),
+                 "line 4: the class A is there already"));
 }
 
 TEST_CASE("nesting is bounded") {
   std::string body = "%a: f32[2] = neg(%x)\n";
   for (int i = 0; i < 10000; ++i) body += "repeat \"a\"() {\n";
   CHECK(contains(error_of(module_text("%x: f32[2]", body)), "nested too deep"));
-  CHECK(contains(error_of("graph 1\nmodule A root A\nclass A: A { weight w: f32[" + std::string(10000, '(') + "] matrix }"), "is no dim"));
+  CHECK(contains(
+      error_of("graph 1\nmodule A root A\nclass A: A { weight w: f32[" + std::string(10000, '(') + "] matrix }"),
+      "is no dim"));
 }
 
 TEST_CASE("no text brings the reader, the verifier or the printer down") {
@@ -212,8 +236,23 @@ TEST_CASE("no text brings the reader, the verifier or the printer down") {
   for (std::size_t n = 0; n < text.size(); n += 31) CHECK_FALSE(read(std::string_view(text).substr(0, n)).ok());
   std::mt19937 rng(3);
   const std::string alphabet = "{}()[],:;=*.@+-%\"_ \n0129azf\\/";
-  const std::vector<std::string> words = {"\"layers\"", "%h", "%1", "f32[tokens, 8]", "repeat", "call", "\"\"", "99", "Attention", "child",
-                                          "next", "return", "index(tokens)[batch]", "Batch", "weight", "attend", "carry %q: f32[2]"};
+  const std::vector<std::string> words = {"\"layers\"",
+                                          "%h",
+                                          "%1",
+                                          "f32[tokens, 8]",
+                                          "repeat",
+                                          "call",
+                                          "\"\"",
+                                          "99",
+                                          "Attention",
+                                          "child",
+                                          "next",
+                                          "return",
+                                          "index(tokens)[batch]",
+                                          "Batch",
+                                          "weight",
+                                          "attend",
+                                          "carry %q: f32[2]"};
   int whole = 0, sound = 0;
   for (int i = 0; i < 1500; ++i) {
     std::string bad = text;

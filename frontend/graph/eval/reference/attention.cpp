@@ -20,10 +20,10 @@ struct Settings {
   std::optional<double> sink;                    // the head's
 };
 
-// y = Σ_j p_j v_j with p = softmax_j(cap(scale · q·k_j) + bias_j) over the keys that are seen; the sink is one more logit,
-// whose value is 0. A query that sees nothing gives 0.
-void attend_one(const float* q, std::size_t d, const std::vector<Key>& keys, const Settings& s, float* y, std::size_t dv,
-                DType dtype) {
+// y = Σ_j p_j v_j with p = softmax_j(cap(scale · q·k_j) + bias_j) over the keys that are seen; the sink is one more
+// logit, whose value is 0. A query that sees nothing gives 0.
+void attend_one(const float* q, std::size_t d, const std::vector<Key>& keys, const Settings& s, float* y,
+                std::size_t dv, DType dtype) {
   std::vector<double> logits;
   double largest = s.sink.value_or(-INFINITY);
   for (const Key& key : keys) {
@@ -47,8 +47,8 @@ void attend_one(const float* q, std::size_t d, const std::vector<Key>& keys, con
   }
 }
 
-// Whether the query at position p sees the key at position j of its sequence. A window counts visible positions, the own
-// one included: window 1 sees itself alone.
+// Whether the query at position p sees the key at position j of its sequence. A window counts visible positions, the
+// own one included: window 1 sees itself alone.
 bool sees(std::int64_t p, std::int64_t j, bool causal, std::int64_t window) {
   if (!causal) return true;
   return j <= p && p - j < window;
@@ -99,7 +99,8 @@ Status attend_plain(Call& c, const Mask& mask) {
   Array& y = c.out();
   const std::size_t rank = q.shape.size();
   const auto n = static_cast<std::size_t>(q.shape[rank - 3]), m = static_cast<std::size_t>(k.shape[rank - 3]);
-  const auto heads = static_cast<std::size_t>(q.shape[rank - 2]), kv_heads = static_cast<std::size_t>(k.shape[rank - 2]);
+  const auto heads = static_cast<std::size_t>(q.shape[rank - 2]),
+             kv_heads = static_cast<std::size_t>(k.shape[rank - 2]);
   const auto d = static_cast<std::size_t>(q.shape[rank - 1]), dv = static_cast<std::size_t>(v.shape[rank - 1]);
   const std::size_t group = heads / kv_heads;
   const Shape lead(q.shape.begin(), q.shape.end() - 3);
@@ -113,14 +114,17 @@ Status attend_plain(Call& c, const Mask& mask) {
       for (std::size_t h = 0; h < heads; ++h) {
         std::vector<Key> keys;
         for (std::size_t j = 0; j < m; ++j) {
-          // Rows are positions; of a Batch the tokens of one sequence stand together, so that distances are right there too.
+          // Rows are positions; of a Batch the tokens of one sequence stand together, so that distances are right there
+          // too.
           if (!sees(static_cast<std::int64_t>(i), static_cast<std::int64_t>(j), mask.causal, mask.window)) continue;
           if (c.batch != nullptr && c.batch->sequence[i] != c.batch->sequence[j]) continue;
           if (c.has(5) && c.in(5).integers[b * m + j] == 0) continue;
           Shape at = index;
-          at.insert(at.end(), {static_cast<std::int64_t>(h), static_cast<std::int64_t>(i), static_cast<std::int64_t>(j)});
+          at.insert(at.end(),
+                    {static_cast<std::int64_t>(h), static_cast<std::int64_t>(i), static_cast<std::int64_t>(j)});
           const std::size_t row = (b * m + j) * kv_heads + h / group;
-          keys.push_back({k.reals.data() + row * d, v.reals.data() + row * dv, bias != nullptr ? bias->reals[at_bias(at)] : 0.0});
+          keys.push_back(
+              {k.reals.data() + row * d, v.reals.data() + row * dv, bias != nullptr ? bias->reals[at_bias(at)] : 0.0});
         }
         const std::size_t row = (b * n + i) * heads + h;
         attend_one(q.reals.data() + row * d, d, keys, settings_of(c, h), y.reals.data() + row * dv, dv, y.dtype);
@@ -150,7 +154,8 @@ Status append(Call& c) {
     if (rows.k.size() < start * k_row)
       return Error{"state",
                    "append: slot " + std::to_string(g.slot) + " goes on at position " + std::to_string(g.start) +
-                       ", but the state " + c.op.member + " has only " + std::to_string(rows.k.size() / k_row) + " rows of it",
+                       ", but the state " + c.op.member + " has only " + std::to_string(rows.k.size() / k_row) +
+                       " rows of it",
                    {},
                    ""};
     rows.k.resize(start * k_row);

@@ -1,4 +1,5 @@
-// Elementwise operations. Each is worked out in f64 and rounded once, which for + - · / and √ is what f32 arithmetic gives.
+// Elementwise operations. Each is worked out in f64 and rounded once, which for + - · / and √ is what f32 arithmetic
+// gives.
 #include <algorithm>
 #include <cassert>
 #include <cmath>

@@ -12,8 +12,8 @@ Status in_range(const Call& c, const Array& index, std::int64_t n) {
   for (std::size_t i = 0; i < index.count(); ++i)
     if (index.integers[i] < 0 || index.integers[i] >= n)
       return Error{"index-range",
-                   std::string(info(c.op.kind).name) + ": index " + std::to_string(index.integers[i]) + " at " + std::to_string(i) +
-                       " is not in 0.." + std::to_string(n),
+                   std::string(info(c.op.kind).name) + ": index " + std::to_string(index.integers[i]) + " at " +
+                       std::to_string(i) + " is not in 0.." + std::to_string(n),
                    {},
                    ""};
   return {};

@@ -56,8 +56,11 @@ Status slice(Call& c) {
   const std::optional<std::int64_t> start = c.dim("start", 0);
   const std::optional<std::int64_t> stop = drop ? start.value_or(0) + 1 : c.dim("stop", size);
   if (!start || !stop || *start < 0 || *stop < *start || *stop > size)
-    return Error{"slice-range", "slice: [" + std::to_string(start.value_or(-1)) + " .. " + std::to_string(stop.value_or(-1)) +
-                                    "] does not lie in an axis of " + std::to_string(size), {}, ""};
+    return Error{"slice-range",
+                 "slice: [" + std::to_string(start.value_or(-1)) + " .. " + std::to_string(stop.value_or(-1)) +
+                     "] does not lie in an axis of " + std::to_string(size),
+                 {},
+                 ""};
   auto source = [&](std::size_t j) { return static_cast<std::size_t>(*start) + j * static_cast<std::size_t>(step); };
   if (!drop) {
     along_axis(x, axis, c.out(), axis, source);
@@ -127,7 +130,8 @@ Status repeat_axis(Call& c) {
 
 Status expand(Call& c) {
   const Broadcast at(c.in(0).shape, c.out().shape);
-  for_each_index(c.out().shape, [&](const Shape& index, std::size_t flat) { copy_element(c.in(0), at(index), c.out(), flat); });
+  for_each_index(c.out().shape,
+                 [&](const Shape& index, std::size_t flat) { copy_element(c.in(0), at(index), c.out(), flat); });
   return {};
 }
 

@@ -25,7 +25,8 @@ Status matmul(Call& c) {
   const auto m = static_cast<std::size_t>(y.shape[y.shape.size() - 2]), n = static_cast<std::size_t>(y.shape.back());
   const auto k = static_cast<std::size_t>(a.shape.back());
   const Shape lead(y.shape.begin(), y.shape.end() - 2);
-  const Broadcast at_a(Shape(a.shape.begin(), a.shape.end() - 2), lead), at_b(Shape(b.shape.begin(), b.shape.end() - 2), lead);
+  const Broadcast at_a(Shape(a.shape.begin(), a.shape.end() - 2), lead),
+      at_b(Shape(b.shape.begin(), b.shape.end() - 2), lead);
   for_each_index(lead, [&](const Shape& index, std::size_t flat) {
     const float* p = a.reals.data() + at_a(index) * m * k;
     const float* q = b.reals.data() + at_b(index) * k * n;
