@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
@@ -111,8 +112,8 @@ const diag::Code& code_of(const std::string& kind) {
   if (kind == "missing-weight") return code::weight_missing;
   if (kind == "shape") return code::weight_shape;
   if (kind == "dtype") return code::weight_dtype;
-  if (kind == "unexpected-tensor") return code::tensor_unexpected;
-  return code::checkpoint_rules;
+  assert(kind == "unexpected-tensor");
+  return code::tensor_unexpected;
 }
 
 // "llama.model:42:5" as the word that stands there; an invalid span when there is no such place.

@@ -62,7 +62,7 @@ class Analysis {
         options_(options),
         once_(sink),
         evaluator_(sources, program_.graph.dims, once_.sink()),
-        defs_(sources, once_.sink()) {}
+        defs_(once_.sink()) {}
 
   std::optional<Program> run() {
     check_definitions(evaluator_, defs_, imports_);

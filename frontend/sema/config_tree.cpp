@@ -118,6 +118,8 @@ void write_json(std::string& out, const Json& value) {
       write_json(out, (*object)[i].value);
     }
     out += '}';
+  } else if (value.kind() == Json::Kind::number) {
+    out += show(Value::real(*value.as_double()));
   } else {
     out += dump(value);
   }

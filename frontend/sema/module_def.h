@@ -77,7 +77,7 @@ struct ModuleDef {
 // Definitions, each made and checked once. Null where the inheritance itself is wrong (reported once).
 class ModuleDefs {
  public:
-  ModuleDefs(const source::SourceManager& sources, diag::Sink& sink) : sources_(sources), sink_(sink) {}
+  explicit ModuleDefs(diag::Sink& sink) : sink_(sink) {}
   const ModuleDef* get(const Symbol& symbol);
 
  private:
@@ -88,7 +88,6 @@ class ModuleDefs {
   void check_name(const ModuleDef& def, const MemberDef& member);
   void finish(ModuleDef& def);
 
-  const source::SourceManager& sources_;
   diag::Sink& sink_;
   std::map<const Symbol*, std::unique_ptr<ModuleDef>> defs_;   // null: failed, or being made
 };

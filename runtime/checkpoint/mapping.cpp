@@ -106,7 +106,9 @@ class Mapper {
       } else {
         out_.notes.push_back(w.name + " = alias of " + *target_name);
       }
-      if (compare(i, *target) && own) compare(i, *own);
+      // What is wrong with the target's own weight is said once.
+      const bool same = declared_alike(*target_name, w) || compare(i, *target);
+      if (own && same) compare(i, *own);
     } else if (own) {
       source.tensor = *own;
       compare(i, *own);
@@ -114,21 +116,26 @@ class Mapper {
       source.kind = WeightSource::Kind::default_value;
     } else if (!target_name) {
       missing_.push_back({i, own_name, off});
-    } else if (!reported_as_missing(*target_name)) {       // a target that is missing is reported as itself, and that is enough
+    } else if (!reported_as_missing(*target_name)) {       // a missing target is reported as itself: that is enough
       missing_.push_back({i, own_name, nullptr});
     }
   }
 
   // Whether this weight has no tensor, no default and no alias: then it stands in the report.
   bool reported_as_missing(const std::string& name) {
-    if (!is_weight(name) || alias_target(name, nullptr)) return false;
-    return !weights_[by_name_.at(name)].has_default;
+    const MappingWeight* w = weight_called(name);
+    return w != nullptr && !w->has_default && !alias_target(name, nullptr);
   }
 
-  bool is_weight(const std::string& name) {
+  const MappingWeight* weight_called(const std::string& name) {
     if (by_name_.empty())
       for (std::size_t i = 0; i < weights_.size(); ++i) by_name_.emplace(weights_[i].name, i);
-    return by_name_.contains(name);
+    const auto at = by_name_.find(name);
+    return at == by_name_.end() ? nullptr : &weights_[at->second];
+  }
+  bool declared_alike(const std::string& target, const MappingWeight& w) {
+    const MappingWeight* t = weight_called(target);
+    return t != nullptr && t->shape == w.shape && t->dtype == w.dtype;
   }
 
   bool ignored(std::size_t t) {

@@ -32,8 +32,10 @@ bool lacks_prefix(std::string_view a, std::string_view b) {
          b.find('.') != std::string_view::npos;
 }
 
+bool begins_or_ends(std::string_view whole, std::string_view part) { return whole.starts_with(part) || whole.ends_with(part); }
+
 // How far apart two names are when they can be a slip of each other: their components are equal, but for one that is near
-// (3 edits at most, a third of its length) or one that is missing.
+// (3 edits at most, a third of its length; "gate" for "gate_proj") or one that is missing.
 std::optional<std::size_t> slip(std::string_view a, std::string_view b) {
   if (a == b) return 0;
   const auto x = split(a, '.'), y = split(b, '.');
@@ -47,7 +49,7 @@ std::optional<std::size_t> slip(std::string_view a, std::string_view b) {
       if (longest > 200) return std::nullopt;
       const std::size_t limit = std::clamp<std::size_t>(longest / 3, 1, 3);
       cost = edit_distance(x[i], y[i], limit);
-      if (cost > limit && !(x[i].ends_with(y[i]) || y[i].ends_with(x[i]))) return std::nullopt;
+      if (cost > limit && !begins_or_ends(x[i], y[i]) && !begins_or_ends(y[i], x[i])) return std::nullopt;
     }
     return cost;
   }

@@ -98,6 +98,12 @@ expect "a misspelt name, with the nearest" 1 "error[E03" "hiden_size" "did you m
 cp "$llama" "$work/wrong.model"
 sed -i 's/o_proj: Linear(heads \* d, c\.hidden_size/o_proj: Linear(kv_heads * d, c.hidden_size/' "$work/wrong.model"
 expect "a shape that does not fit" 1 "error[E0350]" "[..., kv_heads * d] = [..., 2 * 16]" "head_dim = 16 from config.json:9" -- "$modelc" check "$work/wrong.model" --checkpoint "$tiny"
+echo '{"n": 4}' > "$work/n.json"
+body() { printf 'language 1\nconfig C { n: dim }\nmodel M(c: C) {\n  param w: [c.n]\n  forward(x: index(c.n)[tokens], at: Batch) -> y: f32[outputs] {\n    %s\n  }\n}\n' "$1" > "$work/body.model"; }
+body 'let a = take(w, x)  a = a + 1  return take(a, at.outputs)'
+expect "an assignment outside a loop" 1 "error[E0326]" "body.model:6" -- "$modelc" check "$work/body.model" --config "$work/n.json"
+body 'let a = take(w, x)  return take(a, at.outputs)  let b = a'
+expect "a statement behind return" 1 "error[E0325]" "body.model:6" -- "$modelc" check "$work/body.model" --config "$work/n.json"
 printf 'language 1\nmodel X( {\n}\n' > "$work/broken.model"
 expect "a syntax error" 1 "error[E01" "broken.model:2" -- "$modelc" check "$work/broken.model"
 expect "messages as JSON" 1 '"code":"E01' '"line":2' -- "$modelc" check "$work/broken.model" --json

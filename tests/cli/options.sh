@@ -27,4 +27,7 @@ expect "no mmap gives the same" 0 passed -- "$modelc" verify $llama --checkpoint
 expect "verify as JSON" 0 '"passed":true' -- "$modelc" verify $llama --checkpoint $tiny --expected $tiny/expected.safetensors --json
 expect "bench" 0 "tokens/s" -- "$modelc" bench $llama --checkpoint examples/tiny -p 16 -n 4 -r 1
 expect "bench of random weights" 0 "tokens/s" -- "$modelc" bench $llama --config $tiny/config.json --checkpoint random -p 16 -n 4 -r 1
+awk '/^```model/ { on = 1; next } /^```/ { on = 0 } on' README.md > "$work/readme.model"
+expect "the README's model file" 0 "Small:" -- "$modelc" check "$work/readme.model" --checkpoint examples/tiny
+expect "and it equals transformers" 0 passed -- "$modelc" verify "$work/readme.model" --checkpoint examples/tiny --expected examples/tiny/expected.safetensors
 finish

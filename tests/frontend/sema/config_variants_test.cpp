@@ -89,7 +89,7 @@ TEST_CASE("no tag and an unknown tag are errors that list the cases") {
       errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2}})");
   CHECK(holds(twice, "E0206"));
   CHECK(holds(twice, "the case of Scaling is given twice and differently"));
-  CHECK(holds(errors(R"({"rope_theta": 1e4, "rope_scaling": "linear"})"), "a string: expected `Scaling`"));
+  CHECK(holds(errors(R"({"rope_theta": 1e4, "rope_scaling": "linear"})"), "a string: expected `Scaling"));
   // One problem, one message: the keys of an object without a known case cannot be judged.
   Session s(rope);
   s.bind("C", R"({"rope_theta": 1e4, "rope_scaling": {"type": "no", "other": 8.0}})");

@@ -116,10 +116,10 @@ TEST_CASE("more layers in the file than in the model, and the other way round") 
   for (int i = 0; i < 4; ++i) four.push_back(tensor("layers." + std::to_string(i) + ".w", {2}));
   for (int i = 0; i < 2; ++i) two.push_back(weight("layers." + std::to_string(i) + ".w", {2}));
   CHECK(contains(only(map_weights(two, {}, index_of(four), {})),
-                 "layers.{2..3}.w: no weight of the model asks for these 2 tensors|f32 [2] in "
-                 "model-00001-of-00002.safetensors|the model has layers.{0..1}.w"));
+                 "layers.{2,3}.w: no weight of the model asks for these 2 tensors|f32 [2] in "
+                 "model-00001-of-00002.safetensors|the model has layers.{0,1}.w"));
   two.push_back(weight("layers.2.w", {2}));
-  CHECK(contains(only(map_weights(two, {}, index_of({four[0], four[1]}), {})), "|the checkpoint has layers.{0..1}.w"));
+  CHECK(contains(only(map_weights(two, {}, index_of({four[0], four[1]}), {})), "|the checkpoint has layers.{0,1}.w"));
   // Numbers of any size are names like others: 4294967296 is not layer 0.
   const auto overflow = index_of({four[0], four[1], tensor("layers.4294967296.w", {2}), tensor("layers.00.w", {2}),
                                   tensor("layers.99999999999999999999999999.w", {2})});

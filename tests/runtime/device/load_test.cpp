@@ -64,7 +64,7 @@ TEST_CASE("a wrong shape says the formula, the numbers and where each came from"
   const std::string text = e.text();
   CAPTURE(text);
   CHECK(contains(text, "1 problem\n"));
-  CHECK(contains(text, "model.layers.{0..1}.self_attn.q_proj.weight, 2 weights: shape [32, 64] in model.safetensors, expected "
+  CHECK(contains(text, "model.layers.{0,1}.self_attn.q_proj.weight, 2 weights: shape [32, 64] in model.safetensors, expected "
                        "[heads * d, c.hidden_size] = [4 * 16, 32]; declared at llama.model:39:5; "
                        "heads = num_attention_heads = 4 from config.json:17"));
 }
@@ -96,7 +96,7 @@ TEST_CASE("ignored tensors are noted") {
   });
   const auto llama = load_llama(folder.path());
   REQUIRE(llama->load_report().notes.size() == 1);
-  CHECK(contains(llama->load_report().notes[0], "model.layers.{0..1}.self_attn.rotary_emb.inv_freq, 2 tensors"));
+  CHECK(contains(llama->load_report().notes[0], "model.layers.{0,1}.self_attn.rotary_emb.inv_freq, 2 tensors"));
 }
 
 TEST_CASE("a declared dtype is demanded, or cast") {

@@ -34,7 +34,6 @@ TEST_CASE("exp and its family") {
   CHECK(worst(math::exp, [](double x) { return std::exp(x); }, 87.0F) < 2);
   CHECK(worst(math::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, 80.0F) < 3);
   CHECK(worst(math::silu, [](double x) { return x / (1 + std::exp(-x)); }, 80.0F) < 3);
-  CHECK(worst(math::quick_gelu, [](double x) { return x / (1 + std::exp(-static_cast<double>(1.702F) * x)); }, 20.0F) < 3);
   CHECK(worst(math::tanh, [](double x) { return std::tanh(x); }, 80.0F) < 4);
   CHECK(std::isinf(math::exp(89.0F)));
   CHECK(math::exp(-INFINITY) == 0);
@@ -55,6 +54,7 @@ TEST_CASE("the gelus") {
     return w;
   };
   CHECK(near(math::gelu, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }) < 1e-6);
+  CHECK(near(math::quick_gelu, [](double x) { return x / (1 + std::exp(-1.702 * x)); }) < 1e-6);
   CHECK(near(math::gelu_tanh, [](double x) {
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
   }) < 1e-6);
