@@ -78,6 +78,10 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, const Batch&
   const Entry& entry = impl_->entries[static_cast<std::size_t>(index)];
   const std::string where = std::string(name()) + "." + entry.desc->name;
 
+  // The call under way owns the arena and the inputs.
+  if (impl_->running)
+    return Error{"re-entry", where + " is called by a hook of a call of the same model", {},
+                 "keep what the hook sees, and call when the first call has returned; or load the model a second time"};
   if (state != nullptr && state->model_ != this)
     return call_error(where, "state", "the state is another model's", "make it with new_state of this one");
   if (state == nullptr && !impl_->states.empty())
@@ -120,6 +124,11 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, const Batch&
   }
 
   Status done;
+  struct Running {
+    bool& flag;
+    explicit Running(bool& f) : flag(f) { flag = true; }
+    ~Running() { flag = false; }
+  } const guard_of_run(impl_->running);
   try {
     std::vector<LayerHook> hooks;
     for (const auto& h : impl_->hooks) hooks.push_back(h.second);

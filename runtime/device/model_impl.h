@@ -32,6 +32,7 @@ struct ModelImpl {
   std::vector<Entry> entries;
   // Of calls.
   std::recursive_mutex lock;
+  bool running = false;                                    // inside run(): a hook that calls the model again is refused
   std::vector<std::pair<int, LayerHook>> hooks;
   int hook_number = 0;
   StepMemory memory, ports;                                // of steps; of the inputs and outputs of calls

@@ -181,6 +181,28 @@ TEST_CASE("a hook that throws leaves the state as it was") {
   CHECK(std::equal(after.begin(), after.end(), whole.begin() + 5 * 64));
 }
 
+TEST_CASE("a hook that calls its own model is refused, and the call goes on") {
+  const auto llama = random_llama();
+  const auto ids = random_tokens(5);
+  auto state = good(llama->new_state());
+  auto other = good(llama->new_state());
+  const std::vector<float> alone = [&] {
+    const auto l = good(llama->forward(*other, ids, one_batch(*other, 5)));
+    return std::vector<float>(l.begin(), l.end());
+  }();
+  other->clear();
+  std::string kind;
+  llama->add_layer_hook([&](const LayerValue& v) {
+    if (v.name != "model.layers.0.mlp") return;
+    const auto inner = llama->forward(*other, ids, one_batch(*other, 5));
+    if (!inner) kind = inner.error().kind;
+  });
+  const auto logits = good(llama->forward(*state, ids, one_batch(*state, 5)));
+  CHECK(kind == "re-entry");
+  CHECK(std::equal(alone.begin(), alone.end(), logits.begin()));
+  CHECK(other->length(0) == 0);
+}
+
 TEST_CASE("threads with states of their own take turns") {
   const auto llama = random_llama({.cpu = {2, ""}});
   const auto ids = random_tokens(20);
