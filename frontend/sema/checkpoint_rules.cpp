@@ -134,6 +134,7 @@ void CheckpointRulesReader::walk(ClassInfo& info, const std::string& path) {
   }
   const graph::Class& made = in_.class_of(info);
   for (const Slot& slot : info.instance->slots) {
+    if (slot.failed) continue;
     for (std::size_t e = 0; e < slot.elements.size(); ++e) {
       if (slot.elements[e] == nullptr || slot.index >= made.children.size()) continue;
       const std::string below = join_path(path, made.children[slot.index].path);

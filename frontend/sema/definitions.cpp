@@ -116,13 +116,15 @@ void selected_names(const ast::Block& block, Names& into) {
 
 class DefinitionChecker {
  public:
-  // `def`: the module that is looked at; null for other declarations.
-  DefinitionChecker(Evaluator& evaluator, ModuleDefs& defs, const Names& selected, const FileSymbols& file,
-                    const ModuleDef* def = nullptr)
+  // `selected`: names behind dots, anywhere; `derived`: names that modules with a base mention. `def`: the module that is
+  // looked at; null for other declarations.
+  DefinitionChecker(Evaluator& evaluator, ModuleDefs& defs, const Names& selected, const Names& derived,
+                    const FileSymbols& file, const ModuleDef* def = nullptr)
       : ev_(evaluator),
         ex_(evaluator),
         defs_(defs),
         selected_(selected),
+        derived_(derived),
         calls_(evaluator, defs, file, def),
         def_(def) {}
 
@@ -324,6 +326,7 @@ class DefinitionChecker {
         continue;
       if (member.doubtful || def.mentioned.contains(member.name) || selected_.contains(member.name)) continue;
       if (member.level == 0) {
+        if (derived_.contains(member.name)) continue;
         ev_.sink().warning(
             code::unused_member, member.span,
             "nothing uses the " + std::string(word(member.kind)) + " `" + member.name + "` of `" + def.name() + "`");
@@ -345,6 +348,7 @@ class DefinitionChecker {
   Expressions ex_;
   ModuleDefs& defs_;
   const Names& selected_;
+  const Names& derived_;
   DefinitionCalls calls_;
   const ModuleDef* def_;
   Environment env_;
@@ -353,7 +357,7 @@ class DefinitionChecker {
 }  // namespace
 
 void check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& imports) {
-  Names selected;
+  Names selected, derived;
   for (const FileSymbols* file : imports.in_order()) {
     for (const ast::ItemPtr& decl : file->ast->decls) {
       if (const auto* fn = ast::try_as<ast::FunctionDecl>(*decl)) {
@@ -362,6 +366,10 @@ void check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& im
       }
       const auto* module = ast::try_as<ast::ModuleDecl>(*decl);
       if (module == nullptr) continue;
+      const Symbol* symbol = module->base ? file->own(module->name.text) : nullptr;
+      if (const ModuleDef* def = symbol != nullptr && symbol->decl == decl.get() ? defs.get(*symbol) : nullptr) {
+        derived.insert(def->mentioned.begin(), def->mentioned.end());
+      }
       for (const ast::ItemPtr& item : module->members) {
         each_expr(*item, [&](const ast::Expr& e) { selected_names(e, selected); });
         if (const auto* method = ast::try_as<ast::MethodMember>(*item)) selected_names(method->body, selected);
@@ -373,7 +381,7 @@ void check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& im
   for (const FileSymbols* file : imports.in_order()) {
     const Environment env(file);
     for (const ast::ItemPtr& decl : file->ast->decls) {
-      DefinitionChecker checker(evaluator, defs, selected, *file);
+      DefinitionChecker checker(evaluator, defs, selected, derived, *file);
       switch (decl->kind) {
         case ast::ItemKind::axis: {
           const Symbol* symbol = file->own(ast::as<ast::AxisDecl>(*decl).name.text);
@@ -398,7 +406,7 @@ void check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& im
           const Symbol* symbol = file->own(ast::as<ast::ModuleDecl>(*decl).name.text);
           if (symbol == nullptr || symbol->decl != decl.get()) break;
           if (const ModuleDef* def = defs.get(*symbol)) {
-            DefinitionChecker(evaluator, defs, selected, *file, def).check_module();
+            DefinitionChecker(evaluator, defs, selected, derived, *file, def).check_module();
           }
           break;
         }

@@ -234,7 +234,7 @@ Instance* Instances::instance(const Recipe& recipe) {
 }
 
 ClassInfo* Instances::make(const Recipe& recipe, bool root) {
-  const std::string key = recipe_key(recipe) + (root ? "!" : "");
+  const std::string key = recipe_key(recipe);
   if (const auto it = by_recipe_.find(key); it != by_recipe_.end()) {
     if (it->second.working) {
       std::string chain;

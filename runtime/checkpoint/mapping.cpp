@@ -52,7 +52,8 @@ class Mapper {
     report_unexpected();
     report_differing();
     for (const auto& [text, names] : used_ignores_)
-      for (const std::string& line : name_lines(names, 4)) out_.notes.push_back("ignored by `ignore " + text + "`: " + line);
+      for (const std::string& line : name_lines(names, 4))
+        out_.notes.push_back("ignored by `ignore " + text + "`: " + line);
     return std::move(out_);
   }
 
@@ -66,8 +67,8 @@ class Mapper {
     return static_cast<std::size_t>(t - index_.tensors().data());
   }
 
-  // The target of the alias for this weight, as a weight's name; null when there is none. `off` gets one that the config
-  // turned off.
+  // The target of the alias for this weight, as a weight's name; null when there is none. `off` gets one that the
+  // config turned off.
   std::optional<std::string> alias_target(const std::string& name, const Alias** off) const {
     for (const Alias& a : aliases_) {
       const auto captures = a.weight.match(name);
@@ -103,6 +104,8 @@ class Mapper {
       if (own) {
         source.compare_alias = true;
         source.own_tensor = *own;
+        out_.left_to_load.push_back(own_name + " is there beside its alias " + names_.in_file(*target_name) +
+                                    ": whether they are equal is left to the load");
       } else {
         out_.notes.push_back(w.name + " = alias of " + *target_name);
       }
@@ -160,12 +163,13 @@ class Mapper {
       const Encoding want = encoding_of(*w.dtype);
       const auto castable = [](Encoding e) { return e == Encoding::f32 || e == Encoding::bf16; };
       if (have.encoding != want && !(options_.auto_cast && castable(have.encoding) && castable(want))) {
-        differ("dtype", "stored as " + std::string(name(have.encoding)), "declared as " + std::string(name(want)), i, t);
+        differ("dtype", "stored as " + std::string(name(have.encoding)), "declared as " + std::string(name(want)), i,
+               t);
         same = false;
       }
     } else if (!is_loadable(have.encoding)) {
-      differ("dtype", "stored as " + std::string(name(have.encoding)), "which is not carried out: f32, f16, bf16 and f64 are",
-             i, t);
+      differ("dtype", "stored as " + std::string(name(have.encoding)),
+             "which is not carried out: f32, f16, bf16 and f64 are", i, t);
       same = false;
     }
     return same;
@@ -195,7 +199,8 @@ class Mapper {
       p.kind = "missing-weight";
       p.where = w.where;
       p.message = printable(group.text) + (group.count == 1 ? ": the checkpoint has no such tensor"
-                                                            : ": the checkpoint has none of these " + grouped(static_cast<std::uint64_t>(group.count)));
+                                                            : ": the checkpoint has none of these " +
+                                                                  grouped(static_cast<std::uint64_t>(group.count)));
       if (m.file_name != w.name) p.notes.push_back("looked for as " + printable(m.file_name));
       p.notes.push_back("expected " + expected_shape(w));
       for (auto& n : declaration(w)) p.notes.push_back(std::move(n));
@@ -204,7 +209,8 @@ class Mapper {
       if (m.off != nullptr) explain_alias(m, p);
       else if (auto help = near.instead_of(wanted)) p.help = "did you mean " + *help + ", which no weight asks for?";
       else if (auto has = tensors_alike(m.file_name); !has.empty()) p.help = "the checkpoint has " + has;
-      else p.help = "a file may be missing, or the model is another one; `modelc inspect` lists what the checkpoint has";
+      else
+        p.help = "a file may be missing, or the model is another one; `modelc inspect` lists what the checkpoint has";
       out_.problems.push_back(std::move(p));
     }
   }
@@ -241,8 +247,10 @@ class Mapper {
       Problem p;
       p.kind = "unexpected-tensor";
       const TensorInfo& t = index_.tensors()[unexpected_[group.members[0]]];
-      p.message = printable(group.text) + (group.count == 1 ? ": no weight of the model asks for this tensor"
-                                                            : ": no weight of the model asks for these " + grouped(static_cast<std::uint64_t>(group.count)) + " tensors");
+      p.message = printable(group.text) + (group.count == 1
+                                               ? ": no weight of the model asks for this tensor"
+                                               : ": no weight of the model asks for these " +
+                                                     grouped(static_cast<std::uint64_t>(group.count)) + " tensors");
       p.notes.push_back(std::string(name(t.encoding)) + " " + shape_text(t.shape) + " in " + found_in(index_, t) +
                         more_files(group.members, unexpected_));
       std::vector<std::string> here;
@@ -279,8 +287,10 @@ class Mapper {
         Problem p;
         p.kind = d.kind;
         p.where = w.where;
-        p.message = printable(group.text) + (group.count > 1 ? ", " + grouped(static_cast<std::uint64_t>(group.count)) + " weights" : "") + ": " +
-                    d.found + " in " + found_in(index_, t) + more_files(group.members, d.tensors) + ", " + d.expected;
+        p.message = printable(group.text) +
+                    (group.count > 1 ? ", " + grouped(static_cast<std::uint64_t>(group.count)) + " weights" : "") +
+                    ": " + d.found + " in " + found_in(index_, t) + more_files(group.members, d.tensors) + ", " +
+                    d.expected;
         if (t.name != w.name) p.notes.push_back("the tensor is " + printable(t.name));
         for (auto& n : declaration(w)) p.notes.push_back(std::move(n));
         if (d.kind == "dtype" && w.dtype && (t.encoding == Encoding::f32 || t.encoding == Encoding::bf16) &&
@@ -342,7 +352,8 @@ Error as_error(const Mapping& mapping, std::size_t cap) {
     e.notes.push_back(std::move(line));
     if (!p.help.empty()) e.notes.push_back("  " + p.help);
   }
-  if (mapping.problems.size() > cap) e.notes.push_back("… and " + counted(mapping.problems.size() - cap, "more problem"));
+  if (mapping.problems.size() > cap)
+    e.notes.push_back("… and " + counted(mapping.problems.size() - cap, "more problem"));
   return e;
 }
 

@@ -8,7 +8,7 @@
 namespace modelc {
 namespace {
 
-constexpr std::size_t compared_groups = 200;               // left-over patterns that are looked at: the search is quadratic
+constexpr std::size_t compared_groups = 200;               // left-over patterns looked at: the search is quadratic
 
 bool is_number(std::string_view part) {
   return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -32,10 +32,12 @@ bool lacks_prefix(std::string_view a, std::string_view b) {
          b.find('.') != std::string_view::npos;
 }
 
-bool begins_or_ends(std::string_view whole, std::string_view part) { return whole.starts_with(part) || whole.ends_with(part); }
+bool begins_or_ends(std::string_view whole, std::string_view part) {
+  return whole.starts_with(part) || whole.ends_with(part);
+}
 
-// How far apart two names are when they can be a slip of each other: their components are equal, but for one that is near
-// (3 edits at most, a third of its length; "gate" for "gate_proj") or one that is missing.
+// How far apart two names are when they can be a slip of each other: their components are equal, but for one that is
+// near (3 edits at most, a third of its length; "gate" for "gate_proj") or one that is missing.
 std::optional<std::size_t> slip(std::string_view a, std::string_view b) {
   if (a == b) return 0;
   const auto x = split(a, '.'), y = split(b, '.');
@@ -68,7 +70,8 @@ std::optional<std::size_t> slip(std::string_view a, std::string_view b) {
 
 FileNames::FileNames(const std::vector<MappingRules::Rename>& renames) {
   for (const auto& r : renames) rules_.push_back({TensorPattern(r.model), TensorPattern(r.file)});
-  std::stable_sort(rules_.begin(), rules_.end(), [](const Rule& a, const Rule& b) { return a.model.size() > b.model.size(); });
+  std::stable_sort(rules_.begin(), rules_.end(),
+                   [](const Rule& a, const Rule& b) { return a.model.size() > b.model.size(); });
 }
 
 std::string FileNames::in_file(const std::string& weight) const {

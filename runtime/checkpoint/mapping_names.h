@@ -38,8 +38,8 @@ class NearNames {
   std::vector<Group> groups_;
 };
 
-// Names that differ from this one in their numbers alone, as one pattern ("layers.{0..1}.mlp.up_proj.weight"); "" when there
-// are none. Built when first asked.
+// Names that differ from this one in their numbers alone, as one pattern ("layers.{0..1}.mlp.up_proj.weight"); "" when
+// there are none. Built when first asked.
 class AlikeNames {
  public:
   template <class ForEach>                                 // calls the function that it is given with every name

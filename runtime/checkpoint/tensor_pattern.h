@@ -10,9 +10,9 @@
 
 namespace modelc {
 
-// Components are separated by dots. `*` is any one component, or any part of one ("*_proj"); `**` any number of them, also
-// none; `{i}` a whole number without leading zeros; `{rest*}` any number of components. A name in braces that stands twice
-// must match the same text. A name of more than `max_components` matches only as a plain text.
+// Components are separated by dots. `*` is any one component, or any part of one ("*_proj"); `**` any number of them,
+// also none; `{i}` a whole number without leading zeros; `{rest*}` any number of components. A name in braces that
+// stands twice must match the same text. A name of more than `max_components` matches only as a plain text.
 class TensorPattern {
  public:
   static constexpr std::size_t max_components = 64;        // bounds the tries of a pattern with several **

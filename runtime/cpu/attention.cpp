@@ -118,7 +118,8 @@ void CpuDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const B
     cache.held[static_cast<std::size_t>(at.slots[i])] = at.lengths[static_cast<std::size_t>(at.starts[i])];
 }
 
-void CpuDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
+void CpuDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args,
+                       const Tensor& out) {
   assert(q.shape.rank() == 3 && q.shape[2] == cache.dim && q.shape[1] % cache.heads == 0);
   Keys keys;
   keys.keys = cache.keys.host<float>();
@@ -228,8 +229,8 @@ void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs&
   };
   const auto join = [&](const Item& item, float* into, const float* other) {
     for (std::int64_t r = 0; r < item.rows(); ++r)
-      kernels_.attend_join(into + r, into + item_rows + r, into + 2 * item_rows + r * dv, other[r], other[item_rows + r],
-                           other + 2 * item_rows + r * dv, dv);
+      kernels_.attend_join(into + r, into + item_rows + r, into + 2 * item_rows + r * dv, other[r],
+                           other[item_rows + r], other + 2 * item_rows + r * dv, dv);
   };
   const auto finish = [&](const Item& item, const float* into) {
     std::int64_t r = 0;
@@ -280,7 +281,8 @@ void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs&
     const Item& item = items[static_cast<std::size_t>(i)];
     float* into = scratch_[0].at_least(scores + 2 * result) + scores;
     nothing(item, into);
-    for (; p < parts.size() && parts[p].item == i; ++p) join(item, into, results + static_cast<std::int64_t>(p) * result);
+    for (; p < parts.size() && parts[p].item == i; ++p)
+      join(item, into, results + static_cast<std::int64_t>(p) * result);
     finish(item, into);
   }
 }

@@ -20,7 +20,8 @@ class Buffers {
   Buffers(const Buffers&) = delete;
   ~Buffers();
 
-  // `size` bytes, aligned to 64. A large buffer is zero and takes memory page by page as it is touched. "out-of-memory".
+  // `size` bytes, aligned to 64. A large buffer is zero and takes memory page by page as it is touched.
+  // "out-of-memory".
   Result<const Buffer*> allocate(std::int64_t size);
   // Memory of someone else's.
   const Buffer* adopt(std::span<const std::byte> bytes);

@@ -22,7 +22,9 @@ Result<std::unique_ptr<Device>> open_cpu(const CpuOptions& options) {
 namespace cpu {
 namespace {
 
-std::int64_t rows_of(const Tensor& t) { return t.shape.rank() == 0 ? 1 : t.count() / std::max<std::int64_t>(t.shape[-1], 1); }
+std::int64_t rows_of(const Tensor& t) {
+  return t.shape.rank() == 0 ? 1 : t.count() / std::max<std::int64_t>(t.shape[-1], 1);
+}
 std::int64_t width_of(const Tensor& t) { return t.shape.rank() == 0 ? 1 : t.shape[-1]; }
 
 }  // namespace

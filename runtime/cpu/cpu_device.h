@@ -44,7 +44,8 @@ class CpuDevice final : public Device {
   void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) override;
   void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) override;
   void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) override;
-  void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) override;
+  void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args,
+              const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
               const Tensor& out) override;
   void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) override;
@@ -52,7 +53,8 @@ class CpuDevice final : public Device {
   Status finish() override { return {}; }                  // every operation is done when its call returns
 
  private:
-  // f(begin, end, worker) over [0, count); in the calling thread when `work` (elements touched, multiplications) is small.
+  // f(begin, end, worker) over [0, count); in the calling thread when `work` (elements touched, multiplications) is
+  // small.
   template <class F>
   void spread(std::int64_t count, std::int64_t grain, std::int64_t work, F&& f) {
     if (count <= 0) return;
@@ -63,7 +65,8 @@ class CpuDevice final : public Device {
   template <class F>
   void spread_rows(std::int64_t rows, std::int64_t width, F&& f) {
     const std::int64_t grain = row_elements / (width > 0 ? width : 1);
-    spread(rows, grain > 0 ? grain : 1, rows * width, [&](std::int64_t begin, std::int64_t end, int) { f(begin, end); });
+    spread(rows, grain > 0 ? grain : 1, rows * width,
+           [&](std::int64_t begin, std::int64_t end, int) { f(begin, end); });
   }
 
   struct Keys;                                             // where attention's keys and values lie: attention.cpp

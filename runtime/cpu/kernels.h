@@ -1,5 +1,5 @@
-// The seam between the device and its kernels, which are compiled once for each instruction set: plain structs and a table
-// of functions. Kernels are single-threaded; the device cuts the work and gives each worker its scratch.
+// The seam between the device and its kernels, which are compiled once for each instruction set: plain structs and a
+// table of functions. Kernels are single-threaded; the device cuts the work and gives each worker its scratch.
 //
 // Nothing here or in kernels/ may be an inline function with a name that other files share (std:: templates included):
 // the linker keeps one copy of such a function, and it could be the one with instructions that the machine lacks.
@@ -29,9 +29,9 @@ struct ProductArgs {
   float* scratch = nullptr;                                // product_scratch(m, n, k) floats, aligned to 64 bytes
 };
 
-// Keys lie in blocks of 16 positions, transposed: [position / 16][d][position % 16], so that a vector holds one channel of
-// 16 keys. Positions are taken in blocks of 64 and chunks of 512, both counted from position 0: a row's sums have one
-// order, whoever computes them.
+// Keys lie in blocks of 16 positions, transposed: [position / 16][d][position % 16], so that a vector holds one channel
+// of 16 keys. Positions are taken in blocks of 64 and chunks of 512, both counted from position 0: a row's sums have
+// one order, whoever computes them.
 inline constexpr std::int64_t key_block = 16;
 inline constexpr std::int64_t score_block = 64;
 inline constexpr std::int64_t attend_chunk = 512;
@@ -72,12 +72,12 @@ struct Kernels {
   // One row: out = x / sqrt(mean(x²) + eps) · (w + offset). w may be null. May be in place.
   void (*rms_norm)(const float* x, const float* w, float eps, float offset, std::int64_t n, float* out);
   // The same of x + y, which goes to `sum`.
-  void (*add_rms_norm)(const float* x, const float* y, const float* w, float eps, float offset, std::int64_t n, float* sum,
-                       float* out);
+  void (*add_rms_norm)(const float* x, const float* y, const float* w, float eps, float offset, std::int64_t n,
+                       float* sum, float* out);
   void (*layer_norm)(const float* x, const float* w, const float* b, float eps, std::int64_t n, float* out);
   // One token: x [heads, d]; the first 2 · half channels are turned by cos, sin [half]. May be in place.
-  void (*rope)(const float* x, const float* cos, const float* sin, std::int64_t heads, std::int64_t d, std::int64_t half,
-               bool adjacent, float* out);
+  void (*rope)(const float* x, const float* cos, const float* sin, std::int64_t heads, std::int64_t d,
+               std::int64_t half, bool adjacent, float* out);
 };
 
 extern const Kernels kernels_portable;

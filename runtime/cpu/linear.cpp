@@ -13,7 +13,8 @@ constexpr std::int64_t panel_rows = 64;                    // many tokens: rows 
 constexpr std::int64_t mapped_tokens = 128;                // linear_map: tokens whose products wait in scratch
 
 // Rows of a piece: whole tiles, and several pieces for each worker, so that all end at about the same time.
-std::int64_t piece_rows(std::int64_t tokens, std::int64_t rows, std::int64_t row_bytes, int workers, std::int64_t tile) {
+std::int64_t piece_rows(std::int64_t tokens, std::int64_t rows, std::int64_t row_bytes, int workers,
+                        std::int64_t tile) {
   const std::int64_t wanted = tokens <= 4 ? streamed_bytes / std::max<std::int64_t>(row_bytes, 1) : panel_rows;
   const std::int64_t fair = rows / (4 * workers);
   return (std::clamp<std::int64_t>(std::min(wanted, fair), 1, rows) + tile - 1) / tile * tile;
@@ -36,7 +37,8 @@ ProductArgs product_of(const Tensor& x, const Matrix& w, const RowBlock& block, 
 
 void CpuDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) {
   assert(outs.size() == w.blocks.size() && (!residual || outs.size() == 1));
-  const std::int64_t k = w.columns, m = k > 0 ? x.count() / k : outs[0].count() / std::max<std::int64_t>(w.blocks[0].rows, 1);
+  const std::int64_t k = w.columns,
+                     m = k > 0 ? x.count() / k : outs[0].count() / std::max<std::int64_t>(w.blocks[0].rows, 1);
   if (m == 0) return;
   std::int64_t all = 0, row_bytes = 0;
   for (const RowBlock& b : w.blocks) {

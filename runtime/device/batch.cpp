@@ -59,13 +59,16 @@ Result<Batch> Batch::make(const State& state, std::span<const Segment> segments,
     if (s.tokens < 1) return no_tokens(s.sequence, s.tokens);
     const std::int64_t held = state.length(s.sequence);
     if (s.tokens > state.capacity() - held)
-      return Error{"context", "sequence " + std::to_string(s.sequence) + " holds " + grouped(held) + " positions; with " +
-                   counted(static_cast<std::uint64_t>(s.tokens), "new token") + " it passes the " + grouped(state.capacity()) +
-                   " that the state has room for", {},
+      return Error{"context",
+                   "sequence " + std::to_string(s.sequence) + " holds " + grouped(held) + " positions; with " +
+                       counted(static_cast<std::uint64_t>(s.tokens), "new token") + " it passes the " +
+                       grouped(state.capacity()) + " that the state has room for",
+                   {},
                    "clear or truncate the sequence, or make a state of larger capacity if the model's context allows"};
     total += s.tokens;
     if (total > most_tokens)
-      return Error{"batch", "a batch of more than " + grouped(most_tokens) + " tokens", {}, "split it into several calls"};
+      return Error{
+          "batch", "a batch of more than " + grouped(most_tokens) + " tokens", {}, "split it into several calls"};
     add(b, s.sequence, held, s.tokens);
   }
   choose_outputs(b, outputs);
@@ -81,7 +84,8 @@ Result<Batch> Batch::make(std::span<const std::int64_t> tokens_of_each, Outputs 
     const std::int64_t n = tokens_of_each[i];
     if (n < 1) return no_tokens(static_cast<std::int64_t>(i), n);
     if (n > most_tokens - total)
-      return Error{"batch", "a batch of more than " + grouped(most_tokens) + " tokens", {}, "split it into several calls"};
+      return Error{
+          "batch", "a batch of more than " + grouped(most_tokens) + " tokens", {}, "split it into several calls"};
     total += n;
     add(b, static_cast<std::int64_t>(i), 0, n);
   }

@@ -21,7 +21,8 @@ Result<std::vector<PortAxis>> parse_axes(const char* shape) {
     else if (axis == "batch") axes.push_back({PortAxis::Kind::batch, 0});
     else if (auto n = parse_int(axis)) axes.push_back({PortAxis::Kind::number, *n});
     else
-      return Error{"axis", "the axis " + quote(axis) + " is not carried out: tokens, outputs, batch and numbers are", {}, {}};
+      return Error{
+          "axis", "the axis " + quote(axis) + " is not carried out: tokens, outputs, batch and numbers are", {}, {}};
   }
   if (axes.size() > Shape::max_rank)
     return Error{"axis", "a shape of more than " + std::to_string(Shape::max_rank) + " axes", {}, {}};
@@ -51,7 +52,8 @@ struct BatchCheck {
     if (at.lengths.size() != tokens || at.sequence.size() != tokens || at.last.size() != batch ||
         at.starts.size() != batch + 1)
       return wrong("has fields of unequal length");
-    if (at.starts[0] != 0 || static_cast<std::size_t>(at.starts[batch]) != tokens) return wrong("does not cover its tokens");
+    if (at.starts[0] != 0 || static_cast<std::size_t>(at.starts[batch]) != tokens)
+      return wrong("does not cover its tokens");
     for (std::int32_t r : at.outputs)
       if (r < 0 || static_cast<std::size_t>(r) >= tokens)
         return wrong("asks for the result of row " + std::to_string(r) + " of " + std::to_string(tokens));
@@ -65,7 +67,8 @@ struct BatchCheck {
     std::int64_t held = 0;
     if (state != nullptr) {
       if (slot < 0 || slot >= state->sequences())
-        return wrong("names sequence " + std::to_string(slot) + " of a state with " + std::to_string(state->sequences()));
+        return wrong("names sequence " + std::to_string(slot) + " of a state with " +
+                     std::to_string(state->sequences()));
       for (std::size_t other = 0; other < s; ++other)
         if (at.slots[other] == slot) return wrong("names sequence " + std::to_string(slot) + " twice");
       held = state->length(slot);
@@ -116,7 +119,8 @@ Status PortChecker::check(const Port& port, const HostView& given) {
     return call_error(where_, "argument-dtype", name + " is " + std::string(modelc::name(given.dtype)) + ", expected " +
                       std::string(modelc::name(port.desc->dtype)));
   bool same = given.shape.rank() == static_cast<int>(port.axes.size());
-  for (std::size_t i = 0; same && i < port.axes.size(); ++i) same = fits(port.axes[i], given.shape[static_cast<int>(i)]);
+  for (std::size_t i = 0; same && i < port.axes.size(); ++i)
+    same = fits(port.axes[i], given.shape[static_cast<int>(i)]);
   if (!same) {
     std::string message = name + " has shape " + given.shape.text() + ", expected " + port.desc->shape;
     if (const std::string numbers = expected(port); numbers != port.desc->shape) message += " = " + numbers;
@@ -124,9 +128,9 @@ Status PortChecker::check(const Port& port, const HostView& given) {
   }
   const std::int64_t size = given.shape.count() * bytes(given.dtype);
   if (static_cast<std::int64_t>(given.data.size()) != size)
-    return call_error(where_, "argument-shape", name + " comes with " +
-                      grouped(static_cast<std::uint64_t>(given.data.size())) + " bytes; its shape " + given.shape.text() +
-                      " takes " + grouped(size));
+    return call_error(where_, "argument-shape",
+                      name + " comes with " + grouped(static_cast<std::uint64_t>(given.data.size())) +
+                          " bytes; its shape " + given.shape.text() + " takes " + grouped(size));
   return check_range(port, given);
 }
 

@@ -1,4 +1,5 @@
-// What a call of a model checks before it runs: the batch, and every argument against its entry. Private to this folder.
+// What a call of a model checks before it runs: the batch, and every argument against its entry. Private to this
+// folder.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ Error call_error(const std::string& where, std::string kind, const std::string& 
 // A batch may have been made or changed by hand: it must be as Batch::make would make it now. `context` 0: no bound.
 Status check_batch(const Batch& at, const std::string& where, const State* state, std::int64_t context);
 
-// Checks inputs one after another; sizes of run-time axes come from the batch, or else from the first input that has one.
+// Checks inputs one after another; sizes of run-time axes come from the batch, or else from the first input that has
+// one.
 class PortChecker {
  public:
   PortChecker(std::string where, const Batch* at);

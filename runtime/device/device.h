@@ -47,12 +47,13 @@ class Device {
   virtual Result<const Buffer*> import(std::span<const std::byte> bytes) = 0;
   virtual void read(const Tensor& t, std::span<std::byte> to) = 0;        // waits for what was enqueued
   virtual void write(std::span<const std::byte> from, const Tensor& t) = 0;
-  // Gives a cache (its sizes are set) its memory: `keys` and `values` for so many slots, in the device's own layout. The
-  // owner of the cache frees their buffers.
+  // Gives a cache (its sizes are set) its memory: `keys` and `values` for so many slots, in the device's own layout.
+  // The owner of the cache frees their buffers.
   virtual Status reserve(KvCache& cache, int slots) = 0;
 
   // ---- kernels. Shapes: t = rows (all leading axes multiplied).
-  // out_b[t, rows of block b] = x[t, k] · block_bᵀ + bias_b; with `residual` (one block): + residual[t, rows]; may alias out.
+  // out_b[t, rows of block b] = x[t, k] · block_bᵀ + bias_b; with `residual` (one block): + residual[t, rows]; may
+  // alias out.
   virtual void linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) = 0;
   // All blocks have n rows: out[t, n] = f(block_0 product, block_1 product, …), f elementwise on [t, n] f32 inputs.
   virtual void linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out) = 0;
@@ -66,18 +67,21 @@ class Device {
   virtual void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
                             const Tensor& out) = 0;
   // out = (x − mean) / sqrt(var + eps) · w + b over the last axis; w, b may be absent. May alias x.
-  virtual void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) = 0;
+  virtual void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args,
+                          const Tensor& out) = 0;
   // x [t, heads, d], cos and sin [t, r/2] (magnitude already in them); turns the first r channels. May alias x.
   virtual void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) = 0;
   // Appends k [t, heads, d] and v [t, heads, dv] to the batch's sequences, at the batch's positions.
   virtual void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) = 0;
-  // q [t, H, d] → out [t, H, dv]: softmax(scale · q kᵀ + mask) v per head over what the cache holds; head h reads kv head
-  // h / (H/Hk). A row that sees nothing gives 0.
-  virtual void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) = 0;
+  // q [t, H, d] → out [t, H, dv]: softmax(scale · q kᵀ + mask) v per head over what the cache holds; head h reads kv
+  // head h / (H/Hk). A row that sees nothing gives 0.
+  virtual void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args,
+                      const Tensor& out) = 0;
   // The same without state, within each sequence of `at`: k [t, Hk, d], v [t, Hk, dv].
   virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
                       const Tensor& out) = 0;
-  // One fused elementwise expression; inputs broadcast to out's shape as NumPy's do. Inputs of out's shape may alias it.
+  // One fused elementwise expression; inputs broadcast to out's shape as NumPy's do. Inputs of out's shape may alias
+  // it.
   virtual void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) = 0;
   virtual void copy(const Tensor& from, const Tensor& to) = 0;            // same count and dtype
   // Waits until everything enqueued is done; a deferred failure (device lost, …) is said here.
@@ -86,7 +90,7 @@ class Device {
 
 struct CpuOptions {
   int threads = 0;                                         // 0: one per core the process may use
-  std::string isa = {};                                    // "": the best; or "portable", "avx2", "avx512": refused if not there
+  std::string isa = {};                                    // "": the best; or "portable", "avx2", "avx512"
 };
 Result<std::unique_ptr<Device>> open_cpu(const CpuOptions& options);      // runtime/cpu
 

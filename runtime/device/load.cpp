@@ -53,7 +53,10 @@ struct Stored {
 class Loader {
  public:
   Loader(ModelImpl& impl, std::shared_ptr<const CheckpointIndex> index, const LoadOptions& options, LoadReport& report)
-      : impl_(impl), index_(index), data_(index, options.no_mmap ? FileAccess::read : FileAccess::map), report_(report) {}
+      : impl_(impl),
+        index_(index),
+        data_(index, options.no_mmap ? FileAccess::read : FileAccess::map),
+        report_(report) {}
 
   Status place(const NamedParameter& p, const WeightSource& source) {
     Weight& w = *p.weight;
@@ -167,7 +170,8 @@ class Loader {
                   " is an alias: first in row " + std::to_string(r);
       e.notes = {own.info->name + " in " + index_->file_of(*own.info).label,
                  target.info->name + " in " + index_->file_of(*target.info).label};
-      e.help = "if the two are one, take " + own.info->name + " out of the checkpoint; if not, turn the alias off in the config";
+      e.help = "if the two are one, take " + own.info->name +
+               " out of the checkpoint; if not, turn the alias off in the config";
       return e;
     }
     report_.notes.push_back(own.info->name + " is there beside its alias " + target.info->name + ", and equal to it");
@@ -191,7 +195,8 @@ Result<std::shared_ptr<Device>> device_for(const LoadOptions& options) {
 
 }  // namespace
 
-Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules, const LoadOptions& options) {
+Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules,
+                           const LoadOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   auto device = device_for(options);
   if (!device) return std::move(device.error());

@@ -1,5 +1,5 @@
-// Map kernels: one fused elementwise expression, written by the compiler into the generated code (and, for a GPU, into a
-// shader of its own). The runtime supplies the loop, the broadcasting and the split over threads.
+// Map kernels: one fused elementwise expression, written by the compiler into the generated code (and, for a GPU, into
+// a shader of its own). The runtime supplies the loop, the broadcasting and the split over threads.
 #pragma once
 
 #include <array>
@@ -39,8 +39,8 @@ inline float load(const MapArgs::Input& in, std::int64_t at) {
 }
 }  // namespace detail
 
-// The loop of every map kernel: f(in0, in1, …) → float, inlined per kernel by the host compiler, which turns the loop over
-// a block of elements into vector code where f has no branches and no calls (runtime/device/math.h).
+// The loop of every map kernel: f(in0, in1, …) → float, inlined per kernel by the host compiler, which turns the loop
+// over a block of elements into vector code where f has no branches and no calls (runtime/device/math.h).
 template <int N, class F>
 void map_rows(const MapArgs& a, std::int64_t begin, std::int64_t end, F f);
 

@@ -1,5 +1,5 @@
-// The weight side of a product, as it lies in the checkpoint: blocks of rows, each with an encoding of its own. A packed
-// product (q, k and v on one input) is one Matrix of three blocks; nothing is copied to pack it.
+// The weight side of a product, as it lies in the checkpoint: blocks of rows, each with an encoding of its own. A
+// packed product (q, k and v on one input) is one Matrix of three blocks; nothing is copied to pack it.
 #pragma once
 
 #include <cstdint>

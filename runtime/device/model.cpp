@@ -30,7 +30,9 @@ std::vector<std::byte> filled(DType dtype, std::int64_t count, double value) {
 Model::Model() = default;
 Model::~Model() = default;
 
-HostView HostView::of(std::span<const float> values, Shape shape) { return {DType::f32, shape, std::as_bytes(values), true}; }
+HostView HostView::of(std::span<const float> values, Shape shape) {
+  return {DType::f32, shape, std::as_bytes(values), true};
+}
 HostView HostView::of(std::span<const std::int32_t> values, Shape shape) {
   return {DType::i32, shape, std::as_bytes(values), true};
 }
@@ -40,7 +42,8 @@ Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) con
   if (options.sequences < 1)
     return Error{"state", "a state of " + std::to_string(options.sequences) + " sequences", {}, "it needs at least 1"};
   std::int64_t capacity = options.capacity;
-  if (capacity < 0) return Error{"state", "a capacity of " + grouped(capacity) + " positions", {}, "0 takes the model's context"};
+  if (capacity < 0)
+    return Error{"state", "a capacity of " + grouped(capacity) + " positions", {}, "0 takes the model's context"};
   if (context() > 0 && capacity > context())
     return Error{"context", "a capacity of " + grouped(capacity) + " positions passes the model's context of " +
                  grouped(context()), {}, "positions beyond it mean nothing to the model"};
@@ -132,7 +135,8 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, const Batch&
   try {
     std::vector<LayerHook> hooks;
     for (const auto& h : impl_->hooks) hooks.push_back(h.second);
-    Step step(impl_->memory, {impl_->arena, 0, DType::u8, {impl_->arena->size}}, sizes, batched ? &at : nullptr, state, &hooks);
+    Step step(impl_->memory, {impl_->arena, 0, DType::u8, {impl_->arena->size}}, sizes, batched ? &at : nullptr, state,
+              &hooks);
     run(index, step, impl_->inputs, impl_->outputs);
     done = device_->finish();
   } catch (StepFailure& f) {
@@ -185,7 +189,8 @@ Result<std::map<std::string, HostTensor>> Model::call(const std::string& entry, 
   for (const Port& p : e.inputs) names.emplace_back(p.desc->name);
   for (const auto& given : inputs)
     if (std::find(names.begin(), names.end(), given.first) == names.end())
-      return call_error(where, "argument-name", "no input is called " + quote(given.first), suggestion(given.first, names));
+      return call_error(where, "argument-name", "no input is called " + quote(given.first),
+                        suggestion(given.first, names));
   std::vector<HostView> views;
   for (const Port& p : e.inputs) {
     const auto given = inputs.find(p.desc->name);
@@ -219,9 +224,9 @@ std::optional<std::int64_t> Model::vocabulary() const {
   if (!e.desc->takes_batch || e.inputs.size() != 1 || e.outputs.size() != 1) return std::nullopt;
   const Port &in = e.inputs[0], &out = e.outputs[0];
   using Kind = PortAxis::Kind;
-  if (in.desc->dtype != DType::i32 || in.desc->index_bound <= 0 || in.axes.size() != 1 || in.axes[0].kind != Kind::tokens ||
-      out.desc->dtype != DType::f32 || out.axes.size() != 2 || out.axes[0].kind != Kind::outputs ||
-      out.axes[1].kind != Kind::number)
+  if (in.desc->dtype != DType::i32 || in.desc->index_bound <= 0 || in.axes.size() != 1 ||
+      in.axes[0].kind != Kind::tokens || out.desc->dtype != DType::f32 || out.axes.size() != 2 ||
+      out.axes[0].kind != Kind::outputs || out.axes[1].kind != Kind::number)
     return std::nullopt;
   return out.axes[1].number;
 }

@@ -35,14 +35,14 @@ struct LoadReport {
   double seconds = 0;
 };
 
-// The checkpoint rules of the .model file, as whole names (language.md section 5): generated as static data, and read by
-// the compiler's own check too, so that both say the same.
+// The checkpoint rules of the .model file, as whole names (language.md section 5): generated as static data, and read
+// by the compiler's own check too, so that both say the same.
 struct CheckpointRulesData {
   struct Alias {
     const char* weight;
     const char* target;
     const char* when = "";                                 // of an alias that the config turned off: its condition …
-    const char* because = "";                              // … and why: "tie_word_embeddings = false from config.json:24"
+    const char* because = "";                              // … and why: "tied = false from config.json:24"
   };
   struct Rename { const char* file; const char* model; };
   std::vector<Alias> aliases = {};
@@ -54,7 +54,7 @@ struct CheckpointRulesData {
 struct PortDesc {
   const char* name;
   DType dtype = DType::f32;
-  const char* shape;                                       // "[tokens]", "[outputs, 49152]": numbers, tokens, outputs, batch
+  const char* shape;                                       // "[outputs, 49152]": numbers, tokens, outputs, batch
   std::int64_t index_bound = 0;                            // i32 values lie in 0..index_bound (exclusive); 0: no bound
   std::optional<double> default_value = {};                // of an input that may be left out
 };
@@ -78,7 +78,9 @@ struct HostTensor {
   template <class T> std::span<const T> as() const {
     return {reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T)};
   }
-  static HostTensor of(std::span<const float> values, Shape shape) { return from(DType::f32, shape, std::as_bytes(values)); }
+  static HostTensor of(std::span<const float> values, Shape shape) {
+    return from(DType::f32, shape, std::as_bytes(values));
+  }
   static HostTensor of(std::span<const std::int32_t> values, Shape shape) {
     return from(DType::i32, shape, std::as_bytes(values));
   }
@@ -99,7 +101,9 @@ struct HostView {
   static HostView of(std::span<const float> values, Shape shape);
   static HostView of(std::span<const std::int32_t> values, Shape shape);
   static HostView of(const HostTensor& t) { return {t.dtype, t.shape, t.data, true}; }
-  std::span<const float> f32() const { return {reinterpret_cast<const float*>(data.data()), data.size() / sizeof(float)}; }
+  std::span<const float> f32() const {
+    return {reinterpret_cast<const float*>(data.data()), data.size() / sizeof(float)};
+  }
 };
 
 // A generated class derives from it and is the root of its module tree. One call at a time: calls of several threads on
@@ -174,7 +178,11 @@ constexpr ModelFactory factory_of(const char* name, const char* file, const char
 // A print hook as users know it: lines "name [shape] min max mean: first values" to `out`, for names that match one of
 // the patterns (components, * and **; none = all); with export_path the values are also written as .safetensors there
 // (name(2) on re-entry) when the returned object's `finish` is called.
-struct PrintHookOptions { std::vector<std::string> filter = {}; std::string export_path = {}; std::FILE* out = nullptr; };
+struct PrintHookOptions {
+  std::vector<std::string> filter = {};
+  std::string export_path = {};
+  std::FILE* out = nullptr;
+};
 struct PrintHook { LayerHook hook; std::function<Status()> finish; };
 PrintHook make_print_hook(const PrintHookOptions& options);
 

@@ -32,7 +32,8 @@ class Lister : public MemberVisitor {
 
 class Children : public Lister {
  public:
-  Children(std::string below, bool deep, std::vector<NamedModule>& out) : Lister(std::move(below)), deep_(deep), out_(out) {}
+  Children(std::string below, bool deep, std::vector<NamedModule>& out)
+      : Lister(std::move(below)), deep_(deep), out_(out) {}
   void on_child(std::string name, Module& m) override {
     out_.push_back({name, &m});
     if (!deep_) return;

@@ -27,7 +27,7 @@ enum class WeightRole : std::uint8_t { matrix, table, vector };
 struct WeightSpec {
   Shape shape;
   const char* formula = "";                                // the shape as written: "[heads * d, c.hidden_size]"
-  const char* numbers = "";                                // the same in numbers: "[4 * 16, 40]"; "" when that says no more
+  const char* numbers = "";                                // the same in numbers: "[4 * 16, 40]"; "": no more to say
   const char* where = "";                                  // "llama.model:42:5"
   WeightRole role = WeightRole::vector;
   std::optional<DType> dtype = {};                         // none: any float, as stored

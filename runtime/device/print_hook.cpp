@@ -20,7 +20,8 @@ struct Printer {
 
   void see(const LayerValue& v) {
     const std::string name(v.name);
-    if (!filter.empty() && std::none_of(filter.begin(), filter.end(), [&](const auto& p) { return p.matches(name); })) return;
+    if (!filter.empty() && std::none_of(filter.begin(), filter.end(), [&](const auto& p) { return p.matches(name); }))
+      return;
     if (out != nullptr) print(name, v);
     if (export_path.empty() || !failed) return;
     const int n = ++times[name];

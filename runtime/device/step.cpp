@@ -122,7 +122,8 @@ void Step::linear(const Tensor& x, const Matrix& w, std::initializer_list<Tensor
   device().linear(x, w, {outs.begin(), outs.size()}, {});
 }
 
-void Step::linear_add(const Tensor& x, const Matrix& w, const Tensor& residual, const Tensor& out, const TraceNames& names) {
+void Step::linear_add(const Tensor& x, const Matrix& w, const Tensor& residual, const Tensor& out,
+                      const TraceNames& names) {
   if (!traced()) return device().linear(x, w, {&out, 1}, residual);
   assert(names.names.size() == 1);
   const Tensor product = temporary(first_trace, DType::f32, out.shape);
@@ -132,7 +133,8 @@ void Step::linear_add(const Tensor& x, const Matrix& w, const Tensor& residual, 
   device().map(add_kernel, inputs, out);
 }
 
-void Step::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out, const TraceNames& names) {
+void Step::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out,
+                      const TraceNames& names) {
   if (!traced()) return device().linear_map(x, w, f, out);
   assert(names.names.size() == w.blocks.size());
   std::vector<Tensor> products;

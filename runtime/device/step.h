@@ -1,5 +1,5 @@
-// One call of a model on one device: what generated forward functions speak to. Holds the sizes of the run-time axes, the
-// arena from which frames are cut, the values computed once a step, and the hooks.
+// One call of a model on one device: what generated forward functions speak to. Holds the sizes of the run-time axes,
+// the arena from which frames are cut, the values computed once a step, and the hooks.
 #pragma once
 
 #include <cassert>
@@ -21,8 +21,8 @@ namespace modelc {
 
 class State;
 
-// What a hook is given: a value's qualified name ("model.layers.0.self_attn.q"), its shape, and its contents on the host,
-// valid during the call.
+// What a hook is given: a value's qualified name ("model.layers.0.self_attn.q"), its shape, and its contents on the
+// host, valid during the call.
 struct LayerValue {
   std::string_view name;
   Shape shape;
@@ -36,8 +36,8 @@ struct TraceNames {
   std::initializer_list<const char*> names;
 };
 
-// What a step keeps beside the arena, used by one step after another: the batch's fields, values computed once a step, and
-// scratch for tracing. Buffers grow and stay.
+// What a step keeps beside the arena, used by one step after another: the batch's fields, values computed once a step,
+// and scratch for tracing. Buffers grow and stay.
 class StepMemory {
  public:
   explicit StepMemory(Device& device) : device_(device) {}
@@ -55,13 +55,14 @@ class StepMemory {
 // Sizes of the run-time axes of a call.
 struct StepSizes { std::int64_t tokens = 0, outputs = 0, batch = 0; };
 
-// Thrown inside a step (out of memory in the middle of a forward function) and caught by Model::enter, which returns it.
+// Thrown inside a step (out of memory in the middle of a forward function) and caught by Model::enter, which returns
+// it.
 struct StepFailure { Error error; };
 
 class Step {
  public:
-  // arena: at least the model's peak for these sizes; without one each frame gets memory of its own (constants at load).
-  // batch and state may be null for what needs none.
+  // arena: at least the model's peak for these sizes; without one each frame gets memory of its own (constants at
+  // load). batch and state may be null for what needs none.
   Step(StepMemory& memory, Tensor arena, StepSizes sizes, const Batch* batch, State* state,
        const std::vector<LayerHook>* hooks);
   Step(const Step&) = delete;
@@ -110,7 +111,8 @@ class Step {
   void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out);
   void append(const StateSlot& cache, const Tensor& k, const Tensor& v, const Batch& at);
   void attend(const Tensor& q, const StateSlot& cache, const Batch& at, const AttendArgs& args, const Tensor& out);
-  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out);
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
+              const Tensor& out);
   void map(const MapKernel& f, std::initializer_list<Tensor> inputs, const Tensor& out);
   void copy(const Tensor& from, const Tensor& to);
   // out[i] = start + i · by, and a list of numbers: written by the host, for the constants and once-a-step values.

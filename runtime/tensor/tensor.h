@@ -1,5 +1,5 @@
-// A tensor: a typed, shaped, contiguous view of a piece of a device buffer. It owns nothing and is cheap to copy; whoever
-// made the buffer (a model's weights, a step's arena, a state) keeps it alive.
+// A tensor: a typed, shaped, contiguous view of a piece of a device buffer. It owns nothing and is cheap to copy;
+// whoever made the buffer (a model's weights, a step's arena, a state) keeps it alive.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// How fast products and attention are on this machine, beside its limits measured in the same run: a streaming read of the
-// same bytes (few tokens: memory is the limit) and multiply-adds in registers (many tokens: arithmetic is).
+// How fast products and attention are on this machine, beside its limits measured in the same run: a streaming read of
+// the same bytes (few tokens: memory is the limit) and multiply-adds in registers (many tokens: arithmetic is).
 //
 //   bench_linear [threads] [isa]
 #include <algorithm>
@@ -181,10 +181,12 @@ void attend_line(Device& device, std::int64_t tokens, std::int64_t before, std::
   const Batch at = batch_of(before, tokens);
   device.append(cache, k, k, at);
   const double s = seconds([&] { device.attend(q, cache, at, {.scale = 0.125F}, out); });
-  const double pairs = static_cast<double>(tokens) * (static_cast<double>(before) + static_cast<double>(tokens + 1) / 2);
+  const double pairs =
+      static_cast<double>(tokens) * (static_cast<double>(before) + static_cast<double>(tokens + 1) / 2);
   std::printf("attend %4ld tokens after %5ld, heads %ld/%ld x %ld: %9.1f us  %6.1f GFLOP/s  %6.1f GB/s of cache\n",
-              static_cast<long>(tokens), static_cast<long>(before), static_cast<long>(heads), static_cast<long>(kv_heads),
-              static_cast<long>(d), s * 1e6, 4.0 * pairs * static_cast<double>(heads * d) / s / 1e9,
+              static_cast<long>(tokens), static_cast<long>(before), static_cast<long>(heads),
+              static_cast<long>(kv_heads), static_cast<long>(d), s * 1e6,
+              4.0 * pairs * static_cast<double>(heads * d) / s / 1e9,
               8.0 * static_cast<double>((before + tokens) * kv_heads * d) / s / 1e9);
   for (const Tensor* t : {&k0, &q, &k, &out}) device.free(t->buffer);
   device.free(cache.keys.buffer);

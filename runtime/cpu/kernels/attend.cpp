@@ -185,7 +185,8 @@ void attend(const AttendChunk& a) {
   }
 }
 
-void attend_join(float* max, float* sum, float* acc, float other_max, float other_sum, const float* other_acc, int64_t dv) {
+void attend_join(float* max, float* sum, float* acc, float other_max, float other_sum, const float* other_acc,
+                 int64_t dv) {
   const float none = -__builtin_inff();
   if (other_max == none) return;
   if (*max == none) {

@@ -1,13 +1,12 @@
 // x · wᵀ by dot products along k, in tiles of tile_m tokens by tile_n rows of w: each element has one vector of partial
-// sums, lane j of which adds up the elements j, j + lanes, j + 2 lanes, … in this order, and one fixed way of adding the
-// lanes at the end. So an element's bits depend neither on the tile that it fell into nor on the number of tokens.
+// sums, lane j of which adds up the elements j, j + lanes, j + 2 lanes, … in this order, and one fixed way of adding
+// the lanes at the end. So an element's bits depend neither on the tile that it fell into nor on the number of tokens.
 //
-// Few tokens (decode): weights are converted in registers as they stream by, several rows at a time that lie far apart: the
-// hardware fetches ahead for several long streams, but loses its way among short rows side by side (measured: twice the
-// speed). Many tokens: a panel of
-// tile_n rows, panel_k columns wide, is converted once into f32 that stays in the first-level cache while a block of tokens
-// passes by; the tokens' columns stay in the second-level cache while the panels of all rows pass; partial sums wait there
-// too, as whole vectors.
+// Few tokens (decode): weights are converted in registers as they stream by, several rows at a time that lie far apart:
+// the hardware fetches ahead for several long streams, but loses its way among short rows side by side (measured: twice
+// the speed). Many tokens: a panel of tile_n rows, panel_k columns wide, is converted once into f32 that stays in the
+// first-level cache while a block of tokens passes by; the tokens' columns stay in the second-level cache while the
+// panels of all rows pass; partial sums wait there too, as whole vectors.
 #include "runtime/cpu/kernels/simd.h"
 #include "runtime/cpu/kernels/table.h"
 
@@ -39,7 +38,8 @@ MODELC_INLINE void step(const F (&x)[M], F w, int j, F (&acc)[M][N]) {
 
 // All columns of M tokens and N rows of w as they are stored, `gap` bytes apart.
 template <int M, int N, class W>
-MODELC_INLINE void stored_tile(const float* x, int64_t x_stride, const std::byte* w, int64_t gap, int64_t k, F (&acc)[M][N]) {
+MODELC_INLINE void stored_tile(const float* x, int64_t x_stride, const std::byte* w, int64_t gap, int64_t k,
+                               F (&acc)[M][N]) {
   F a[M];
   int64_t c = 0;
   for (; c + lanes <= k; c += lanes) {
@@ -91,8 +91,8 @@ void direct(const ProductArgs& args, int64_t m0, int64_t n0, int64_t gap) {
   F acc[M][N];
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < N; ++j) acc[i][j] = zero();
-  stored_tile<M, N, W>(args.x + m0 * args.x_stride, args.x_stride, args.w + n0 * args.w_stride, gap * args.w_stride, args.k,
-                       acc);
+  stored_tile<M, N, W>(args.x + m0 * args.x_stride, args.x_stride, args.w + n0 * args.w_stride, gap * args.w_stride,
+                       args.k, acc);
   finish<M, N>(args, m0, n0, gap, acc);
 }
 

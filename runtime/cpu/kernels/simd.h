@@ -1,5 +1,5 @@
-// A vector of floats of the instruction set that this file is compiled for: F, of `lanes` elements. MODELC_ISA names the
-// set (portable, avx2, avx512) and is the namespace of everything compiled for it.
+// A vector of floats of the instruction set that this file is compiled for: F, of `lanes` elements. MODELC_ISA names
+// the set (portable, avx2, avx512) and is the namespace of everything compiled for it.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ MODELC_INLINE void copy_bytes(void* to, const void* from, int64_t n) {
   __builtin_memcpy(to, from, static_cast<std::size_t>(n));
 }
 
-// ---- 16 lanes: AVX-512 (F, BW, DQ, VL) -------------------------------------------------------------------------------
+// ---- 16 lanes: AVX-512 (F, BW, DQ, VL) -----------------------------------------------------------------------------
 #if defined(__AVX512F__)
 
 using F = __m512;
@@ -67,10 +67,11 @@ MODELC_INLINE __m128 sums(F a, F b, F c, F d) {
   F s = _mm512_shuffle_f32x4(ab, cd, 0x88) + _mm512_shuffle_f32x4(ab, cd, 0xDD);
   s = s + _mm512_permute_ps(s, 0x4E);
   s = s + _mm512_permute_ps(s, 0xB1);
-  return _mm512_castps512_ps128(_mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), s));
+  return _mm512_castps512_ps128(
+      _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), s));
 }
 
-// ---- 8 lanes: AVX2, FMA, F16C ----------------------------------------------------------------------------------------
+// ---- 8 lanes: AVX2, FMA, F16C --------------------------------------------------------------------------------------
 #elif defined(__AVX2__)
 
 using F = __m256;
@@ -103,7 +104,9 @@ MODELC_INLINE I or_int(I a, I b) { return _mm256_or_si256(a, b); }
 MODELC_INLINE F load_bf16(const std::byte* p) {
   return floats(shift_left<16>(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))));
 }
-MODELC_INLINE F load_f16(const std::byte* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+MODELC_INLINE F load_f16(const std::byte* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
 MODELC_INLINE void hold(F& v) { __asm__("" : "+x"(v)); }
 // The sum of each of four vectors: lanes 1 apart are added, then 2, then 4.
 MODELC_INLINE __m128 sums(F a, F b, F c, F d) {
@@ -111,7 +114,7 @@ MODELC_INLINE __m128 sums(F a, F b, F c, F d) {
   return _mm256_castps256_ps128(s) + _mm256_extractf128_ps(s, 1);
 }
 
-// ---- 4 lanes: whatever vectors of 16 bytes the compiler has ----------------------------------------------------------
+// ---- 4 lanes: whatever vectors of 16 bytes the compiler has --------------------------------------------------------
 #else
 
 typedef float F __attribute__((vector_size(16)));
@@ -175,7 +178,7 @@ MODELC_INLINE F sums(F a, F b, F c, F d) {
 
 #endif
 
-// ---- for all ---------------------------------------------------------------------------------------------------------
+// ---- for all -------------------------------------------------------------------------------------------------------
 using Quad = decltype(sums(zero(), zero(), zero(), zero()));
 
 MODELC_INLINE float sum(F v) {

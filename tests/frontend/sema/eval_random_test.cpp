@@ -2,6 +2,7 @@
 // said.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "tests/frontend/sema/values_support.h"

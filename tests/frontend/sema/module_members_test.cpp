@@ -227,6 +227,9 @@ TEST_CASE("E0346: a module that contains itself, or never ends") {
                     "module A(n: dim) { a: A(n)  forward(x: [tokens, n]) { return a(x) } }"));
   CHECK(self.config(R"({"d": 4})").codes() == "E0346");
   CHECK(has(self.messages(), "M → A → A"));
+  Model root(around("d: dim", "a: A(c)  forward(x: [tokens, c.d]) { return a(x) }",
+                    "module A(c: C) { m: M(c)  forward(x: [tokens, 4]) { return m(x) } }"));
+  CHECK(root.config(R"({"d": 4})").codes() == "E0346");
   Model deep(around("d: dim", "a: A(c.d)  forward(x: [tokens, c.d]) { return a(x) }",
                     "module A(n: dim) { a: A(n + 1)  forward(x: [tokens, 4]) { return a(x) } }"));
   CHECK(deep.config(R"({"d": 4})").codes() == "E0346");
@@ -288,6 +291,12 @@ TEST_CASE("W0340: members that nothing uses") {
   CHECK(made("param w: [n]  fn f(x) = x * w  forward(x: [tokens, n]) { return f(x) }").codes().empty());
   CHECK(made("b: B(n)  forward(x: [tokens, n]) { return x * b.w }", "true",
              "module B(n: dim) { param w: [n]  forward(x: [tokens, n]) { return x } }")
+            .codes()
+            .empty());
+  // Declared for the modules that extend this one.
+  CHECK(made("b: B(n)  forward(x: [tokens, n]) { return b(x) }", "true",
+             "module Low(n: dim) { param w: [n]  forward(x: [tokens, n]) { return x } }\n"
+             "module B(n: dim) extends Low(n) { override forward(x: [tokens, n]) { return x * w } }")
             .codes()
             .empty());
 }

@@ -25,7 +25,8 @@ std::vector<double> one_row(const Case& c, std::span<const float> q, std::span<c
   for (std::int64_t p = lo; p < hi; ++p) {
     double s = 0;
     for (std::int64_t i = 0; i < c.d; ++i)
-      s += static_cast<double>(q[static_cast<std::size_t>(i)]) * k[static_cast<std::size_t>((p * c.kv_heads + kv) * c.d + i)];
+      s += static_cast<double>(q[static_cast<std::size_t>(i)]) *
+           k[static_cast<std::size_t>((p * c.kv_heads + kv) * c.d + i)];
     s *= c.args.scale;
     if (c.args.softcap > 0) s = c.args.softcap * std::tanh(s / c.args.softcap);
     scores.push_back(s);
@@ -53,8 +54,10 @@ Sequence random_sequence(Random& random, const Case& c, std::int64_t length) {
 }
 
 // Rows [begin, end) of [positions][width].
-std::span<const float> rows(const std::vector<float>& values, std::int64_t width, std::int64_t begin, std::int64_t end) {
-  return std::span(values).subspan(static_cast<std::size_t>(begin * width), static_cast<std::size_t>((end - begin) * width));
+std::span<const float> rows(const std::vector<float>& values, std::int64_t width, std::int64_t begin,
+                            std::int64_t end) {
+  return std::span(values).subspan(static_cast<std::size_t>(begin * width),
+                                   static_cast<std::size_t>((end - begin) * width));
 }
 
 // A cache of the device, and sequences that are fed into it.
@@ -90,7 +93,9 @@ class Fed {
       }
       at.slots.push_back(p.slot);
       at.starts.push_back(static_cast<std::int32_t>(at.positions.size()));
-      const auto add = [](std::vector<float>& to, std::span<const float> from) { to.insert(to.end(), from.begin(), from.end()); };
+      const auto add = [](std::vector<float>& to, std::span<const float> from) {
+        to.insert(to.end(), from.begin(), from.end());
+      };
       add(q, rows(p.sequence->q, case_.heads * case_.d, begin, end));
       add(k, rows(p.sequence->k, case_.kv_heads * case_.d, begin, end));
       add(v, rows(p.sequence->v, case_.kv_heads * case_.dv, begin, end));
@@ -99,7 +104,8 @@ class Fed {
     const std::int64_t n = at.tokens();
     AttendArgs args = case_.args;
     if (!case_.sinks.empty()) args.sinks = tensors.f32({case_.heads}, case_.sinks);
-    device_.append(cache_, tensors.f32({n, case_.kv_heads, case_.d}, k), tensors.f32({n, case_.kv_heads, case_.dv}, v), at);
+    device_.append(cache_, tensors.f32({n, case_.kv_heads, case_.d}, k), tensors.f32({n, case_.kv_heads, case_.dv}, v),
+                   at);
     const Tensor out = tensors.empty({n, case_.heads, case_.dv});
     device_.attend(tensors.f32({n, case_.heads, case_.d}, q), cache_, at, args, out);
     return values_of(out);
@@ -112,7 +118,8 @@ class Fed {
   KvCache cache_;
 };
 
-std::vector<double> expected_rows(const Case& c, const Sequence& s, std::int64_t begin, std::int64_t end, std::int64_t length) {
+std::vector<double> expected_rows(const Case& c, const Sequence& s, std::int64_t begin, std::int64_t end,
+                                  std::int64_t length) {
   std::vector<double> out;
   for (std::int64_t t = begin; t < end; ++t)
     for (std::int64_t h = 0; h < c.heads; ++h) {
@@ -222,7 +229,8 @@ TEST_CASE("attend: a ragged batch equals each alone") {
       const auto out = together.step(p);
       std::ptrdiff_t at = 0;
       for (const auto& [i, n] : pieces) {
-        got[static_cast<std::size_t>(i)].insert(got[static_cast<std::size_t>(i)].end(), out.begin() + at, out.begin() + at + n * c.heads * c.dv);
+        got[static_cast<std::size_t>(i)].insert(got[static_cast<std::size_t>(i)].end(), out.begin() + at,
+                                                out.begin() + at + n * c.heads * c.dv);
         at += n * c.heads * c.dv;
       }
     };

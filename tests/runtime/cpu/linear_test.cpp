@@ -218,7 +218,8 @@ TEST_CASE("f16: subnormals, the largest number and infinity; bf16: every exponen
         CHECK(values_of(product)[0] == s.values[0]);
       }
       // Infinity and NaN stay what they are.
-      const std::uint16_t infinity = encoding == DType::f16 ? 0x7C00 : 0x7F80, nan = encoding == DType::f16 ? 0x7E00 : 0x7FC0;
+      const std::uint16_t infinity = encoding == DType::f16 ? 0x7C00 : 0x7F80,
+                          nan = encoding == DType::f16 ? 0x7E00 : 0x7FC0;
       Matrix table;
       table.columns = 1;
       RowBlock b;

@@ -11,7 +11,8 @@ namespace {
 
 const std::vector<std::int64_t> widths = {1, 3, 15, 16, 17, 67, 576};
 
-std::vector<double> rms_norm(std::span<const float> x, std::span<const float> w, double eps, double offset, std::int64_t n) {
+std::vector<double> rms_norm(std::span<const float> x, std::span<const float> w, double eps, double offset,
+                             std::int64_t n) {
   std::vector<double> out(x.size());
   const auto width = static_cast<std::size_t>(n);
   for (std::size_t r = 0; r < x.size(); r += width) {
@@ -111,7 +112,8 @@ TEST_CASE("rope: halves and adjacent, whole heads and the first channels only, i
         std::vector<float> cos, sin;
         for (std::int64_t t = 0; t < tokens; ++t)
           for (std::int64_t i = 0; i < half; ++i) {
-            const double angle = static_cast<double>(t + 3) / std::pow(100.0, 2.0 * static_cast<double>(i) / static_cast<double>(d));
+            const double angle =
+                static_cast<double>(t + 3) / std::pow(100.0, 2.0 * static_cast<double>(i) / static_cast<double>(d));
             cos.push_back(static_cast<float>(std::cos(angle)));
             sin.push_back(static_cast<float>(std::sin(angle)));
           }
@@ -123,7 +125,8 @@ TEST_CASE("rope: halves and adjacent, whole heads and the first channels only, i
                 const auto row = static_cast<std::size_t>((t * heads + h) * d);
                 const auto a = row + static_cast<std::size_t>(pairs == Pairs::halves ? i : 2 * i);
                 const auto b = row + static_cast<std::size_t>(pairs == Pairs::halves ? i + half : 2 * i + 1);
-                const double c = cos[static_cast<std::size_t>(t * half + i)], s = sin[static_cast<std::size_t>(t * half + i)];
+                const double c = cos[static_cast<std::size_t>(t * half + i)],
+                             s = sin[static_cast<std::size_t>(t * half + i)];
                 expected[a] = x[a] * c - x[b] * s;
                 expected[b] = x[b] * c + x[a] * s;
               }

@@ -42,7 +42,9 @@ TEST_CASE("arguments are checked at the call, and the error says which and how")
     CHECK(state->length(0) == 0);
     return r.error();
   };
-  const auto ids = [](std::vector<std::int32_t> v, Shape s) { return HostTensor::of(std::span<const std::int32_t>(v), s); };
+  const auto ids = [](std::vector<std::int32_t> v, Shape s) {
+    return HostTensor::of(std::span<const std::int32_t>(v), s);
+  };
   const std::vector<float> real = {1, 2, 3};
 
   Error e = refused("forwards", {});
@@ -80,7 +82,8 @@ TEST_CASE("states: none, another model's, and sizes that the model does not have
   auto r = llama->forward(*foreign, ids, at);
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().message == "Llama.forward: the state is another model's");
-  auto none = llama->call("forward", nullptr, at, {{"input_ids", HostTensor::of(std::span<const std::int32_t>(ids), {2})}});
+  auto none =
+      llama->call("forward", nullptr, at, {{"input_ids", HostTensor::of(std::span<const std::int32_t>(ids), {2})}});
   REQUIRE_FALSE(none.ok());
   CHECK(none.error().message == "Llama.forward: the model keeps a state, and none was given");
 
@@ -105,7 +108,8 @@ TEST_CASE("a sequence that would pass the capacity is refused when its batch is 
   auto batch = Batch::make(*state, {&more, 1}, Outputs::last);
   REQUIRE_FALSE(batch.ok());
   CHECK(batch.error().kind == "context");
-  CHECK(batch.error().message == "sequence 0 holds 8 positions; with 3 new tokens it passes the 10 that the state has room for");
+  CHECK(batch.error().message ==
+        "sequence 0 holds 8 positions; with 3 new tokens it passes the 10 that the state has room for");
 }
 
 TEST_CASE("a batch that is out of date or was bent by hand is refused") {
@@ -215,7 +219,8 @@ TEST_CASE("threads with states of their own take turns") {
         auto state = llama->new_state();
         const Segment s{0, 20};
         const Batch at = *Batch::make(**state, {&s, 1}, Outputs::all);
-        auto r = llama->call("forward", state->get(), at, {{"input_ids", HostTensor::of(std::span<const std::int32_t>(ids), {20})}});
+        auto r = llama->call("forward", state->get(), at,
+                             {{"input_ids", HostTensor::of(std::span<const std::int32_t>(ids), {20})}});
         if (!r) {
           ++wrong;
           continue;
@@ -226,4 +231,65 @@ TEST_CASE("threads with states of their own take turns") {
     });
   for (auto& t : threads) t.join();
   CHECK(wrong == 0);
+}
+
+namespace {
+
+// y = x · keep + bias, without a batch: the rows come from x.
+class Plain final : public Model {
+ public:
+  static std::unique_ptr<Plain> make() {
+    const TemporaryFolder folder;
+    SafetensorsWriter writer;
+    const std::vector<float> nothing(1);
+    REQUIRE(writer.add_f32("unused", {1}, nothing).ok());
+    REQUIRE(writer.write(folder / "model.safetensors").ok());
+    auto plain = std::make_unique<Plain>();
+    const auto index = good(open_checkpoint(folder.path()));
+    const Status s = plain->load_weights(index, {}, {.strict = false});
+    if (!s) FAIL(s.error().text());
+    return plain;
+  }
+  const char* type_name() const override { return "Plain"; }
+  std::span<const EntryDesc> entries() const override { return entries_; }
+  std::int64_t context() const override { return 0; }
+  std::int64_t arena_bytes(std::int64_t, std::int64_t, std::int64_t) const override { return 0; }
+  void members(MemberVisitor&) override {}
+
+ private:
+  void run(int, Step& s, std::span<const Tensor> in, std::span<const Tensor> out) const override {
+    constexpr MapKernel k = {"k", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+      map_rows<3>(a, begin, end, [](float x, float keep, float bias) { return x * keep + bias; });
+    }};
+    s.map(k, {in[0], in[1].as({s.tokens(), 1}), in[2]}, out[0]);
+  }
+  const std::vector<EntryDesc> entries_ = {
+      {.name = "forward",
+       .inputs = {{.name = "x", .shape = "[tokens, 2]"},
+                  {.name = "keep", .dtype = DType::boolean, .shape = "[tokens]", .default_value = 1.0},
+                  {.name = "bias", .shape = "[2]", .default_value = 0.5}},
+       .outputs = {{.name = "y", .shape = "[tokens, 2]"}},
+       .takes_batch = false}};
+};
+
+}  // namespace
+
+TEST_CASE("without a batch the inputs bind the axes; inputs with a default may be left out") {
+  const auto plain = Plain::make();
+  const auto f32 = [](std::vector<float> v, Shape s) { return HostTensor::of(std::span<const float>(v), s); };
+  const auto y = [&](const std::map<std::string, HostTensor>& in) {
+    const auto r = good(plain->call("forward", nullptr, {}, in));
+    const auto v = r.at("y").as<float>();
+    return std::vector<float>(v.begin(), v.end());
+  };
+  CHECK(y({{"x", f32({1, 2, 3, 4, 5, 6}, {3, 2})}}) == std::vector<float>{1.5F, 2.5F, 3.5F, 4.5F, 5.5F, 6.5F});
+  CHECK(y({{"x", f32({1, 2}, {1, 2})}, {"bias", f32({0, 1}, {2})}}) == std::vector<float>{1, 3});
+  const HostTensor keep{DType::boolean, {2}, {std::byte{0}, std::byte{1}}};
+  CHECK(y({{"x", f32({1, 2, 3, 4}, {2, 2})}, {"keep", keep}}) == std::vector<float>{0.5F, 0.5F, 3.5F, 4.5F});
+  auto r = plain->call("forward", nullptr, {}, {{"x", f32({1, 2, 3, 4, 5, 6}, {3, 2})}, {"keep", keep}});
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().message == "Plain.forward: keep has shape [2], expected [tokens] = [3]");
+  r = plain->call("forward", nullptr, {}, {{"x", f32({1, 2, 3}, {1, 3})}});
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().message == "Plain.forward: x has shape [1, 3], expected [tokens, 2] = [1, 2]");
 }

@@ -36,7 +36,8 @@ inline std::vector<NamedValues> random_weights(unsigned seed = 1) {
     const bool vector = axes.size() == 1;
     std::normal_distribution<float> matrix(0, 1.0F / std::sqrt(static_cast<float>(axes.back())));
     std::uniform_real_distribution<float> norm(0.7F, 1.3F);
-    for (std::int64_t i = 0; i < p.weight->spec.shape.count(); ++i) v.values.push_back(vector ? norm(random) : matrix(random));
+    for (std::int64_t i = 0; i < p.weight->spec.shape.count(); ++i)
+      v.values.push_back(vector ? norm(random) : matrix(random));
     out.push_back(std::move(v));
   }
   return out;

@@ -64,9 +64,10 @@ TEST_CASE("a wrong shape says the formula, the numbers and where each came from"
   const std::string text = e.text();
   CAPTURE(text);
   CHECK(contains(text, "1 problem\n"));
-  CHECK(contains(text, "model.layers.{0,1}.self_attn.q_proj.weight, 2 weights: shape [32, 64] in model.safetensors, expected "
-                       "[heads * d, c.hidden_size] = [4 * 16, 32]; declared at llama.model:39:5; "
-                       "heads = num_attention_heads = 4 from config.json:17"));
+  CHECK(contains(text,
+                 "model.layers.{0,1}.self_attn.q_proj.weight, 2 weights: shape [32, 64] in model.safetensors, expected "
+                 "[heads * d, c.hidden_size] = [4 * 16, 32]; declared at llama.model:39:5; "
+                 "heads = num_attention_heads = 4 from config.json:17"));
 }
 
 TEST_CASE("extra tensors are allowed when strict is off, missing ones never") {
@@ -92,7 +93,8 @@ TEST_CASE("ignored tensors are noted") {
   const TemporaryFolder folder;
   write_checkpoint(folder, random_weights(), [](auto& w) {
     for (const char* layer : {"0", "1"})
-      w.push_back({"model.layers." + std::string(layer) + ".self_attn.rotary_emb.inv_freq", {8}, std::vector<float>(8)});
+      w.push_back(
+          {"model.layers." + std::string(layer) + ".self_attn.rotary_emb.inv_freq", {8}, std::vector<float>(8)});
   });
   const auto llama = load_llama(folder.path());
   REQUIRE(llama->load_report().notes.size() == 1);
@@ -131,7 +133,8 @@ TEST_CASE("encodings that no kernel reads are refused; f64 is narrowed") {
         continue;
       }
       std::vector<double> wide(w.values.begin(), w.values.end());
-      const auto bytes = std::as_bytes(std::span(wide)).first(w.values.size() * static_cast<std::size_t>(modelc::bytes(dtype)));
+      const auto bytes =
+          std::as_bytes(std::span(wide)).first(w.values.size() * static_cast<std::size_t>(modelc::bytes(dtype)));
       REQUIRE(writer.add(w.name, dtype, w.shape, bytes).ok());
     }
     REQUIRE(writer.write(folder / "model.safetensors").ok());
@@ -143,7 +146,8 @@ TEST_CASE("encodings that no kernel reads are refused; f64 is narrowed") {
   CHECK(logits_in_pieces(*load_llama(wide.path()), ids, {5}) == logits_in_pieces(*random_llama(), ids, {5}));
   auto refused_whole = handwritten::Llama::load(whole.path());
   REQUIRE_FALSE(refused_whole.ok());
-  CHECK(contains(refused_whole.error().text(), "lm_head.weight: stored as i32 in model.safetensors, which is not carried out"));
+  CHECK(contains(refused_whole.error().text(),
+                 "lm_head.weight: stored as i32 in model.safetensors, which is not carried out"));
 }
 
 TEST_CASE("no checkpoint, and options that cannot be had") {
@@ -176,4 +180,81 @@ TEST_CASE("the factory loads the same model") {
   CHECK(std::string((*model)->name()) == "Llama");
   CHECK((*model)->vocabulary() == 64);
   CHECK((*model)->context() == 64);
+}
+
+namespace {
+
+// A table and a head that an alias makes one: y = head(take(embed, ids)).
+struct Pair : Module {
+  Weight weight;
+  explicit Pair(const WeightSpec& spec) : weight{spec} {}
+  const char* type_name() const override { return "Pair"; }
+  void members(MemberVisitor& v) override { v.weight("weight", weight); }
+};
+class Tied final : public Model {
+ public:
+  Pair embed{{.shape = {6, 4}, .role = WeightRole::table}};
+  Pair head{{.shape = {6, 4}, .role = WeightRole::matrix}};
+
+  static Result<std::unique_ptr<Tied>> load(const std::string& path) {
+    auto index = open_checkpoint(path);
+    if (!index) return index.error();
+    auto tied = std::make_unique<Tied>();
+    const CheckpointRulesData rules = {.aliases = {{.weight = "head.weight", .target = "embed.weight"}}};
+    if (auto s = tied->load_weights(*index, rules, {}); !s) return s.error();
+    return tied;
+  }
+  const char* type_name() const override { return "Tied"; }
+  std::span<const EntryDesc> entries() const override { return {}; }
+  std::int64_t context() const override { return 8; }
+  std::int64_t arena_bytes(std::int64_t, std::int64_t, std::int64_t) const override { return 0; }
+  void members(MemberVisitor& v) override {
+    v.child("embed", embed);
+    v.child("head", head);
+  }
+
+ private:
+  void run(int, Step&, std::span<const Tensor>, std::span<const Tensor>) const override {}
+};
+
+// embed as f32; head as `dtype` when it has one, with `change` added to element 4 · row.
+Result<std::unique_ptr<Tied>> load_tied(std::optional<DType> dtype, float change = 0, std::size_t row = 0) {
+  const TemporaryFolder folder;
+  SafetensorsWriter writer;
+  std::vector<float> values;
+  for (int i = 0; i < 24; ++i) values.push_back(static_cast<float>(i) / 4);
+  REQUIRE(writer.add_f32("embed.weight", {6, 4}, values).ok());
+  values[4 * row] += change;
+  if (dtype == DType::f32) REQUIRE(writer.add_f32("head.weight", {6, 4}, values).ok());
+  if (dtype == DType::bf16) {
+    std::vector<std::uint16_t> bits;
+    for (const float v : values) bits.push_back(bf16_from_f32(v));
+    REQUIRE(writer.add("head.weight", DType::bf16, {6, 4}, std::as_bytes(std::span(bits))).ok());
+  }
+  REQUIRE(writer.write(folder / "model.safetensors").ok());
+  return Tied::load(folder.path());
+}
+
+}  // namespace
+
+TEST_CASE("a tied head: absent, there and equal, there and different") {
+  auto absent = load_tied(std::nullopt);
+  REQUIRE(absent.ok());
+  CHECK((*absent)->head.weight.source == "alias of embed.weight");
+  CHECK((*absent)->load_report().notes == std::vector<std::string>{"head.weight = alias of embed.weight"});
+  CHECK((*absent)->load_report().parameters == 24);
+  CHECK((*absent)->head.weight.tensor.host<float>() == (*absent)->embed.weight.tensor.host<float>());
+
+  for (const DType dtype : {DType::f32, DType::bf16}) {    // numbers are compared, not bytes
+    auto equal = load_tied(dtype);
+    REQUIRE(equal.ok());
+    CHECK((*equal)->load_report().notes ==
+          std::vector<std::string>{"head.weight is there beside its alias embed.weight, and equal to it"});
+    auto different = load_tied(dtype, 0.25F, 3);
+    REQUIRE_FALSE(different.ok());
+    CHECK(different.error().kind == "alias-conflict");
+    CHECK(different.error().message ==
+          "head.weight differs from embed.weight, of which head.weight is an alias: first in row 3");
+    CHECK(contains(different.error().help, "turn the alias off in the config"));
+  }
 }

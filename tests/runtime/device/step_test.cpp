@@ -59,7 +59,9 @@ TEST_CASE("a value is computed once a step, also from another one") {
       step.arange(out, static_cast<float>(round));
     };
     const auto outer = [&](const Tensor& out) { step.copy(step.once({5}, {3}, inner), out); };
-    CHECK(values_of(step.once({0}, {3}, outer)) == std::vector<float>{0.0F + static_cast<float>(round), 1.0F + static_cast<float>(round), 2.0F + static_cast<float>(round)});
+    CHECK(values_of(step.once({0}, {3}, outer)) == std::vector<float>{0.0F + static_cast<float>(round),
+                                                                      1.0F + static_cast<float>(round),
+                                                                      2.0F + static_cast<float>(round)});
     static_cast<void>(step.once({5}, {3}, inner));
     static_cast<void>(step.once({0}, {3}, outer));
     CHECK(computed == 1);
@@ -99,7 +101,8 @@ TEST_CASE("fused calls are taken apart when they are traced, to the same bits") 
   const auto llama = random_llama({.device = std::shared_ptr<Device>(s.device.get(), [](Device*) {})});
   std::vector<std::string> names;
   const std::vector<LayerHook> hooks = {[&](const LayerValue& v) { names.emplace_back(v.name); }};
-  Step plain(s.memory, s.arena, {1, 1, 1}, nullptr, nullptr, nullptr), traced(s.memory, s.arena, {1, 1, 1}, nullptr, nullptr, &hooks);
+  Step plain(s.memory, s.arena, {1, 1, 1}, nullptr, nullptr, nullptr),
+      traced(s.memory, s.arena, {1, 1, 1}, nullptr, nullptr, &hooks);
   CHECK_FALSE(plain.traced());
   CHECK(traced.traced());
   const auto& mlp = llama->model.layers[0].mlp;
@@ -116,5 +119,6 @@ TEST_CASE("fused calls are taken apart when they are traced, to the same bits") 
   plain.linear_add(gated, mlp.product.down_proj, x, sum, {&mlp, {"down_proj"}});
   traced.linear_add(gated, mlp.product.down_proj, x, sum2, {&mlp, {"down_proj"}});
   CHECK(values_of(sum) == values_of(sum2));
-  CHECK(names == std::vector<std::string>{"model.layers.0.mlp.gate_proj", "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj"});
+  CHECK(names == std::vector<std::string>{"model.layers.0.mlp.gate_proj", "model.layers.0.mlp.up_proj",
+                                          "model.layers.0.mlp.down_proj"});
 }
