@@ -36,7 +36,7 @@ class Mapper {
  public:
   Mapper(const std::vector<MappingWeight>& weights, const MappingRules& rules, const CheckpointIndex& index,
          const MappingOptions& options)
-      : weights_(weights), rules_(rules), index_(index), options_(options), names_(rules.renames) {
+      : weights_(weights), index_(index), options_(options), names_(rules.renames) {
     for (const auto& a : rules.aliases) aliases_.push_back({TensorPattern(a.weight), TensorPattern(a.target), &a});
     for (const auto& p : rules.ignores) ignores_.emplace_back(p);
   }
@@ -311,7 +311,6 @@ class Mapper {
   }
 
   const std::vector<MappingWeight>& weights_;
-  const MappingRules& rules_;
   const CheckpointIndex& index_;
   MappingOptions options_;
   FileNames names_;
