@@ -159,6 +159,9 @@ class Analysis {
     return Recipe{model, true, std::move(*bound), model->span};
   }
 
+  // What the model is made of when a module of its file is the root: it says how long sequences get.
+  std::optional<Recipe> around_;
+
   // --root "Linear(5, 10)": an expression in the main file, which sees the model's configurations by their names.
   std::optional<Recipe> root_recipe(const Symbol* model) {
     const source::FileId text = sources_.add("--root", *options_.root);
@@ -168,6 +171,11 @@ class Analysis {
     if (model != nullptr && config_ != nullptr) {
       const auto arguments = bind_configs(*model);
       if (!arguments) return std::nullopt;
+      Environment scope(model->file);
+      const auto& params = ast::as<ast::ModuleDecl>(*model->decl).params;
+      if (auto bound = evaluator_.bind(params, *arguments, "the model `" + model->name + "`", model->span, scope)) {
+        around_ = Recipe{model, true, std::move(*bound), model->span};
+      }
       for (const Argument& argument : *arguments) env.define(std::string(argument.name), argument.value, argument.span);
     }
     const Value value = evaluator_.eval(*expr, env);
@@ -187,7 +195,8 @@ class Analysis {
     Instance* instance = def == nullptr ? nullptr : instances.instance(recipe);
     if (instance == nullptr) return;
     // Positions are bounded by it, so it is known before any function is.
-    if (def->context && !context(*instance)) return;
+    const Instance* longest = around_ && !def->context ? instances.instance(*around_) : instance;
+    if (longest != nullptr && longest->def.context && !context(*longest)) return;
     ClassInfo* root = instances.make(recipe, true);
     if (root == nullptr) return;
     program_.graph.root = root->id;

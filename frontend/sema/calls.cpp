@@ -131,7 +131,8 @@ Value Expressions::call_closure(const Closure& function, std::span<const Argumen
   if (st_.tensors != nullptr) st_.tensors->leave_function();
   st_.calls.pop_back();
   // The body was looked at for mistakes of its own.
-  const bool failed = std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.is_error(); });
+  const bool failed =
+      std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.is_error(); });
   return failed ? Value::error() : result;
 }
 

@@ -255,6 +255,13 @@ ClassInfo* Instances::make(const Recipe& recipe, bool root) {
     by_recipe_[key] = {};
     return nullptr;
   }
+  if (classes_.size() >= max_classes) {
+    sink().error(code::module_too_large, path_.empty() ? recipe.span : path_.front()->span,
+                 "this model has more than " + grouped(std::uint64_t{max_classes}) +
+                     " modules that differ in more than their place")
+        .help("a module that contains ever new ones of itself is the usual reason");
+    return nullptr;
+  }
   Instance* instance = this->instance(recipe);
   if (instance == nullptr) {
     by_recipe_[key] = {};
@@ -313,7 +320,8 @@ ClassInfo* Instances::make(const Recipe& recipe, bool root) {
 
 std::string Instances::unique_name(const std::string& definition) {
   std::string name = definition;
-  for (int i = 2; !names_.insert(name).second; ++i) name = definition + "_" + std::to_string(i);
+  int& last = last_number_[definition];
+  while (!names_.insert(name).second) name = definition + "_" + std::to_string(last = std::max(last + 1, 2));
   return name;
 }
 

@@ -112,6 +112,8 @@ class Instances final : public InterfaceChecker {
  public:
   static constexpr int max_depth = 64;
   static constexpr std::uint64_t max_instances = 200'000;
+  // Modules that differ in more than position: bounds what modules that make ever new ones of themselves can cost.
+  static constexpr std::size_t max_classes = 20'000;
 
   Instances(Evaluator& evaluator, ModuleDefs& defs, graph::Module& module);
   ~Instances() override;
@@ -161,7 +163,6 @@ class Instances final : public InterfaceChecker {
   std::string unique_name(const std::string& definition);
   std::optional<std::string> path_of(const std::optional<ast::At>& at, const std::string& name, bool child);
   void build_functions(ClassInfo& info);
-  void check_used(const ModuleDef& def);
 
   Evaluator& evaluator_;
   ModuleDefs& defs_;
@@ -175,7 +176,7 @@ class Instances final : public InterfaceChecker {
   std::unordered_map<std::string, ClassInfo*> by_content_;
   std::vector<std::unique_ptr<ClassInfo>> classes_;          // by ClassId
   std::unordered_set<std::string> names_;
-  std::unordered_set<const ModuleDef*> checked_;
+  std::unordered_map<std::string, int> last_number_;         // given to a class of this definition
   std::vector<const Recipe*> path_;                          // being made, outermost first
   std::unordered_map<std::string, bool> fits_;               // by recipe and interface
 };

@@ -187,7 +187,7 @@ struct ConfigField {
   source::Span span;                                 // of the name in its declaration
   const ast::FieldItem* decl = nullptr;              // null: a `let`
   bool reads_itself = false;                         // of a literal type: any other value would have been refused
-  std::string origin;                                // "from config.json:12", "from --set …", "by default", "absent"
+  std::string origin;                                // "from config.json:12", "by default", "(absent …)"
 };
 
 struct ConfigInstance {

@@ -101,6 +101,7 @@ TEST_CASE("a module alone as the root, with and without a configuration") {
   Model layer(example("llama"));
   layer.config(fixture("llama/fixtures/llama-tiny")).root("LlamaAttention(c)");
   CHECK(layer.good().graph.name == "LlamaAttention");
+  CHECK(layer.good().graph.context == 64);
   CHECK(Model("import nn.linear").root("Linear(5)").codes() == "E0313");
   CHECK(Model("import nn.linear").root("Linear(5, ").codes().find("E01") == 0);
 }
@@ -192,4 +193,57 @@ model TinyLm(c: Tiny) {
   CHECK(has(m.part("Attention"), "] window 4"));
   CHECK_FALSE(has(m.part("Attention_2"), "] window"));
   CHECK(has(m.part("Attention"), "softcap: 30.0, window: 4"));
+}
+
+namespace {
+
+// Elements of the weights that a checkpoint has to hold.
+std::int64_t parameters(const graph::Module& module) {
+  std::int64_t total = 0;
+  for (const graph::WeightInstance& weight : graph::weight_instances(module)) {
+    bool given = weight.decl->default_value.has_value();
+    for (const graph::AliasRule& alias : module.checkpoints[0].aliases) {
+      given = given || (alias.weight == weight.name && alias.off_when.empty());
+    }
+    if (given) continue;
+    std::int64_t n = 1;
+    for (const graph::DimId dim : weight.decl->type.shape) n *= *module.dims.value(dim);
+    total += n;
+  }
+  return total;
+}
+
+}  // namespace
+
+TEST_CASE("configurations as they are published, with the number of parameters that their cards give") {
+  Model llama(example("llama"));
+  llama.config(R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "bos_token_id": 128000, "eos_token_id": 128001, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2048,
+    "initializer_range": 0.02, "intermediate_size": 8192, "max_position_embeddings": 131072, "mlp_bias": false,
+    "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8,
+    "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0,
+    "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "rope_theta": 500000.0,
+    "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.45.0.dev0", "use_cache": true,
+    "vocab_size": 128256})");
+  CHECK(parameters(llama.good().graph) == 1'235'814'400);
+
+  Model smol(example("llama"));
+  smol.config(R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "bos_token_id": 0, "eos_token_id": 0, "hidden_act": "silu", "hidden_size": 576, "initializer_range": 0.041666,
+    "intermediate_size": 1536, "is_llama_config": true, "max_position_embeddings": 8192, "mlp_bias": false,
+    "model_type": "llama", "num_attention_heads": 9, "num_hidden_layers": 30, "num_key_value_heads": 3,
+    "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_interleaved": false, "rope_scaling": null, "rope_theta": 100000,
+    "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.40.1", "use_cache": true,
+    "vocab_size": 49152})");
+  CHECK(parameters(smol.good().graph) == 134'515'008);
+
+  Model qwen(example("qwen2"));
+  qwen.config(R"({"architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 151643,
+    "eos_token_id": 151643, "hidden_act": "silu", "hidden_size": 896, "initializer_range": 0.02,
+    "intermediate_size": 4864, "max_position_embeddings": 32768, "max_window_layers": 24, "model_type": "qwen2",
+    "num_attention_heads": 14, "num_hidden_layers": 24, "num_key_value_heads": 2, "rms_norm_eps": 1e-06,
+    "rope_theta": 1000000.0, "sliding_window": 32768, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+    "transformers_version": "4.40.1", "use_cache": true, "use_mrope": false, "use_sliding_window": false,
+    "vocab_size": 151936})");
+  CHECK(parameters(qwen.good().graph) == 494'032'768);
 }

@@ -239,6 +239,13 @@ TEST_CASE("E0346: a module that contains itself, or never ends") {
   ends.config(R"({"d": 9})").good();
 }
 
+TEST_CASE("E0346: modules that make ever new ones of themselves") {
+  Model m(around("d: dim", "a: A(c.d, 40)  forward(x: [tokens, 4]) { return a(x) }",
+                 "module A(n: dim, k: int) { a: A(2 * n, k - 1) if k > 0  b: A(2 * n + 1, k - 1) if k > 0\n"
+                 " forward(x: [tokens, 4]) -> [tokens, 4] { return a(b(x)) + n if k > 0 else x * n } }"));
+  CHECK(m.config(R"({"d": 4})").codes() == "E0346");
+}
+
 TEST_CASE("E0346: more modules than any model has") {
   Model m(around("d: dim",
                  "a: [A(c.d) for i in 0..600]  forward(x: [tokens, c.d]) { return x }  entry e(x: [tokens, c.d]) { "

@@ -175,6 +175,7 @@ TEST_CASE("a hook that throws leaves the state as it was") {
   CHECK_THROWS_AS(static_cast<void>(llama->forward(*state, ids, one_batch(*state, 5))), std::runtime_error);
   llama->clear_hooks();
   CHECK(state->length(0) == 5);
+  for (int i = 0; i < 2; ++i) CHECK(state->cache(i).held[0] == 5);
   const std::vector<float> after = [&] {
     const auto l = good(llama->forward(*state, ids, one_batch(*state, 5, Outputs::all)));
     return std::vector<float>(l.begin(), l.end());

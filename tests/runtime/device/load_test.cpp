@@ -124,6 +124,26 @@ TEST_CASE("a declared dtype is demanded, or cast") {
   CHECK(largest_difference(logits_in_pieces(*load_llama(two.path(), {.auto_cast = true}), ids, {9}), plain) > 1e-3F);
 }
 
+TEST_CASE("values of a step are shared by layers whose inputs are equal, and only by those") {
+  const auto with_factors = [](float first, float second) {
+    const TemporaryFolder folder;
+    write_checkpoint(folder, random_weights(), [&](auto& w) {
+      w.push_back({"model.layers.0.self_attn.rope.factors", {8}, std::vector<float>(8, first)});
+      w.push_back({"model.layers.1.self_attn.rope.factors", {8}, std::vector<float>(8, second)});
+    });
+    return load_llama(folder.path());
+  };
+  const auto shared = with_factors(1, 1), apart = with_factors(1, 2);
+  const auto& same = shared->model.layers;
+  const auto& other = apart->model.layers;
+  CHECK(same[0].self_attn.once.rope_cos.index == same[1].self_attn.once.rope_cos.index);
+  CHECK(same[0].self_attn.once.rope_cos.index != same[0].self_attn.once.rope_sin.index);
+  CHECK(other[0].self_attn.once.rope_cos.index != other[1].self_attn.once.rope_cos.index);
+  CHECK(same[0].self_attn.rope.freqs.tensor.buffer == same[1].self_attn.rope.freqs.tensor.buffer);
+  const auto ids = random_tokens(9);
+  CHECK(largest_difference(logits_in_pieces(*shared, ids, {9}), logits_in_pieces(*apart, ids, {9})) > 1e-3F);
+}
+
 TEST_CASE("encodings that no kernel reads are refused; f64 is narrowed") {
   const auto head_as = [](const TemporaryFolder& folder, DType dtype) {
     SafetensorsWriter writer;
