@@ -15,6 +15,7 @@
 #include "runtime/abi/encoding.h"
 #include "runtime/base/json.h"
 #include "runtime/base/mapped_file.h"
+#include "runtime/base/metadata.h"
 #include "runtime/base/result.h"
 
 namespace modelc {
@@ -46,6 +47,7 @@ class CheckpointIndex {
   CheckpointFormat format = CheckpointFormat::safetensors;
   std::string path;                     // the folder or file that was asked for
   std::optional<JsonFile> config;       // config.json
+  std::optional<Metadata> metadata;     // of a GGUF (of the first of its parts): configuration, tokenizer, template
   // Paths of the files beside the weights; empty where there is none.
   std::string tokenizer_json, tokenizer_config_json, generation_config_json, chat_template;
   // What is odd yet allowed ("model.safetensors.index.json gives total_size …"), one line each.
