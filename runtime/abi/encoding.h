@@ -21,7 +21,7 @@ enum class Encoding : std::uint8_t {
   // Packed: `block_elements` elements take `block_bytes` bytes. First those of safetensors, then GGUF's block types.
   f4_e2m1, f6_e2m3, f6_e3m2,
   mxfp4, q4_0, q4_1, q5_0, q5_1, q8_0, q8_1, q2_k, q3_k, q4_k, q5_k, q6_k, q8_k,
-  iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, iq4_nl, iq4_xs, tq1_0, tq2_0,
+  iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, iq4_nl, iq4_xs, tq1_0, tq2_0, nvfp4,
 };
 
 namespace detail {
@@ -55,11 +55,12 @@ inline constexpr EncodingRow encoding_rows[] = {
     {"iq4_xs", 256, 136},  // the same with 8 scales of 6 bits
     {"tq1_0", 256, 54},   // f16 scale, five ternary digits a byte
     {"tq2_0", 256, 66},   // f16 scale, four ternary digits a byte
+    {"nvfp4", 64, 36},    // 4 scales of 8 bits (e4m3 without sign), nibbles as mxfp4
 };
 }  // namespace detail
 
 inline constexpr int encoding_count = static_cast<int>(std::size(detail::encoding_rows));
-static_assert(encoding_count == static_cast<int>(Encoding::tq2_0) + 1);
+static_assert(encoding_count == static_cast<int>(Encoding::nvfp4) + 1);
 
 // The language's spelling: "bf16", "q8_0".
 constexpr std::string_view name(Encoding e) { return detail::encoding_rows[static_cast<int>(e)].name; }
@@ -94,13 +95,20 @@ constexpr std::optional<std::int64_t> element_count(std::span<const std::int64_t
   return empty ? 0 : n;
 }
 
-// Bytes that a tensor of this shape takes, or nothing where the product passes 2^63 - 1 or the last extent is not whole
-// blocks (blocks lie along the last dimension).
+// Elements smaller than a byte that are packed from the first to the last without regard to rows, as safetensors does;
+// blocks of all other encodings lie along the last dimension.
+constexpr bool packs_across_rows(Encoding e) {
+  return e == Encoding::f4_e2m1 || e == Encoding::f6_e2m3 || e == Encoding::f6_e3m2;
+}
+
+// Bytes that a tensor of this shape takes, or nothing where the product passes 2^63 - 1 or its rows (where elements are
+// packed across rows, all of it) are not whole blocks.
 constexpr std::optional<std::int64_t> stored_bytes(Encoding e, std::span<const std::int64_t> shape) {
   std::optional<std::int64_t> n = element_count(shape);
   if (!n) return std::nullopt;
   const std::int64_t per = block_elements(e);
-  if (per > 1 && (shape.empty() || shape.back() % per != 0)) return std::nullopt;
+  const std::int64_t row = packs_across_rows(e) ? *n : shape.empty() ? 1 : shape.back();
+  if (row % per != 0) return std::nullopt;
   const std::int64_t blocks = *n / per;
   if (blocks > std::numeric_limits<std::int64_t>::max() / block_bytes(e)) return std::nullopt;
   return blocks * block_bytes(e);

@@ -143,8 +143,29 @@ class Parser {
     return refuse("json-syntax", at, why);
   }
 
+  // The first bracket that is nested too deep, in a text that does not close all of them; null where none is.
+  const char* beyond_depth() const {
+    int depth = 0;
+    bool in_string = false;
+    for (std::size_t i = 0; i < padded_.size(); ++i) {
+      const char c = base_[i];
+      if (in_string) {
+        if (c == '\\') ++i;
+        else if (c == '"') in_string = false;
+      } else if (c == '"') {
+        in_string = true;
+      } else if (c == '[' || c == '{') {
+        if (++depth > options_.max_depth) return base_ + i;
+      } else if (c == ']' || c == '}') {
+        --depth;
+      }
+    }
+    return nullptr;
+  }
+
   bool fail_root(simdjson::error_code code) {
     if (code != simdjson::INCOMPLETE_ARRAY_OR_OBJECT) return fail(code, last_);
+    if (const char* deep = beyond_depth()) return too_deep(deep);
     return refuse("json-syntax", last_,
                   "the text does not end with the bracket that closes this: it is cut short, or more text follows");
   }

@@ -160,6 +160,17 @@ std::vector<std::pair<std::string, std::string>> companions(const CheckpointInde
   return out;
 }
 
+Json json_of(const MetadataValue& value) {
+  if (const auto text = value.as_string()) return *text;
+  if (const auto flag = value.as_bool()) return *flag;
+  if (const auto n = value.as_int()) return *n;
+  if (const auto n = value.as_uint()) return *n;
+  if (const auto n = value.as_double()) return *n;
+  JsonArray out;
+  for (std::size_t i = 0; i < value.size(); ++i) out.push_back(json_of(value.at(i)));
+  return out;
+}
+
 struct EncodingSum {
   std::size_t tensors = 0;
   std::uint64_t bytes = 0;
@@ -201,6 +212,15 @@ std::string inspect_text(const CheckpointIndex& index, const InspectOptions& opt
     out += "\nmetadata of " + printable(file.label) + "\n";
     for (const auto& [key, value] : file.metadata)
       out += "  " + printable(key) + " = " + quote(value, options.metadata_limit) + "\n";
+  }
+  if (index.metadata && !index.metadata->empty()) {
+    out += "\nmetadata\n";
+    for (std::size_t i = 0; i < index.metadata->size(); ++i) {
+      const MetadataValue value = index.metadata->value(i);
+      std::string type(name(value.type()));
+      if (value.is_array()) type = std::string(name(value.element_type())) + "[" + grouped(std::uint64_t{value.size()}) + "]";
+      out += "  " + printable(index.metadata->key(i)) + ": " + type + " = " + value.text(8, options.metadata_limit) + "\n";
+    }
   }
   return out;
 }
@@ -246,6 +266,12 @@ std::string inspect_json(const CheckpointIndex& index) {
   JsonObject beside;
   for (const auto& [key, path] : companions(index)) beside.set(key, path);
   root.set("beside", std::move(beside));
+  if (index.metadata) {
+    JsonObject metadata;
+    for (std::size_t i = 0; i < index.metadata->size(); ++i)
+      metadata.set(index.metadata->key(i), json_of(index.metadata->value(i)));
+    root.set("metadata", std::move(metadata));
+  }
   root.set("config", index.config ? index.config->root : Json(nullptr));
   root.set("elements", index.total_elements());
   root.set("bytes", index.total_bytes());

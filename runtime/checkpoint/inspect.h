@@ -14,7 +14,7 @@ struct InspectOptions {
 
 // Lines: name, encoding, shape, bytes, file; then totals. Ends with a newline.
 std::string inspect_text(const CheckpointIndex& index, const InspectOptions& options = {});
-// One object on one line: path, format, files, tensors, encodings, beside, config, elements, bytes, notes.
+// One object on one line: path, format, files, tensors, encodings, beside, metadata (of a GGUF), config, elements, bytes, notes.
 std::string inspect_json(const CheckpointIndex& index);
 
 }  // namespace modelc

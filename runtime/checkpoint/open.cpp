@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "runtime/base/strings.h"
+#include "runtime/checkpoint/gguf/parts.h"
 #include "runtime/checkpoint/name_patterns.h"
 #include "runtime/checkpoint/safetensors/reader.h"
 #include "runtime/checkpoint/safetensors/shards.h"
@@ -45,11 +46,6 @@ std::string in_folder(const std::string& folder, std::string_view name) {
 bool is_there(const std::string& path) {
   std::error_code code;
   return fs::exists(path, code);
-}
-
-Error gguf_refused(const std::string& path) {
-  return Error{"not-carried-out", "cannot read " + quote(path) + ": reading GGUF is not carried out yet", {},
-               "give the model's Hugging Face folder with its .safetensors"};
 }
 
 Error pickle_refused(const std::string& path) {
@@ -119,6 +115,14 @@ Status add_file(const std::string& path, std::string label, const OpenOptions& o
   return index.add(std::move(header->file), std::move(header->tensors));
 }
 
+Status add_gguf_file(const std::string& path, std::string label, const OpenOptions& options, CheckpointIndex& index) {
+  index.format = CheckpointFormat::gguf;
+  GgufOptions reader;
+  reader.label = std::move(label);
+  reader.allow_trailing = options.allow_trailing;
+  return add_gguf(path, reader, index);
+}
+
 // ---- a folder ----
 
 struct FolderListing {
@@ -146,21 +150,15 @@ std::vector<std::string> select(const std::vector<std::string>& names, bool (*wa
   return out;
 }
 
-// Why a folder without any .safetensors is no checkpoint, and what to do.
+// Why a folder without weights is no checkpoint, and what to do.
 Error no_weights(const std::string& folder, const FolderListing& listing) {
   const std::vector<std::string> pickles = select(listing.names, is_pickle_name);
-  const std::vector<std::string> ggufs = select(listing.names, is_gguf_name);
-  if (!ggufs.empty()) {
-    Error error = gguf_refused(in_folder(folder, ggufs[0]));
-    error.notes.push_back("the folder holds no .safetensors");
-    return error;
-  }
   if (!pickles.empty()) {
     Error error = pickle_refused(in_folder(folder, pickles[0]));
     error.notes.push_back("the folder holds no .safetensors, only " + listed(pickles, 4));
     return error;
   }
-  Error error{"no-weights", "no .safetensors in the folder " + quote(folder), {}, {}};
+  Error error{"no-weights", "neither .safetensors nor .gguf in the folder " + quote(folder), {}, {}};
   if (listing.names.empty() && listing.folders.empty())
     error.message = "the folder " + quote(folder) + " is empty";
   else if (!listing.names.empty())
@@ -171,7 +169,7 @@ Error no_weights(const std::string& folder, const FolderListing& listing) {
     if (snapshots && !snapshots->folders.empty())
       error.help += ": " + quote(in_folder(in_folder(folder, "snapshots"), snapshots->folders.back()), 1000);
   } else {
-    error.help = "name a folder with config.json and .safetensors files, or a .safetensors file";
+    error.help = "name a folder with config.json and .safetensors files, a .safetensors file, or a .gguf file";
   }
   return error;
 }
@@ -193,6 +191,24 @@ Result<CheckpointIndex> open_with_index(const std::string& folder, const std::st
     if (Status s = add_file(in_folder(folder, file), file, options, out); !s) return std::move(s.error());
   if (Status s = check_shards(*map, out); !s) return std::move(s.error());
   note_left_out(safetensors, map->files, out);
+  return out;
+}
+
+// One GGUF, or the parts of one. What lies beside it is found as beside safetensors; the configuration is its own.
+Result<CheckpointIndex> open_gguf_folder(const std::string& folder, const std::vector<std::string>& names,
+                                         const OpenOptions& options, CheckpointIndex out) {
+  const Result<std::vector<std::string>> parts = numbered_shards(names);
+  if (!parts) return parts.error();
+  const std::vector<std::string>& of_one = parts->empty() ? names : *parts;
+  if (parts->empty() ? names.size() > 1 : parts->size() != names.size())
+    return Error{"ambiguous-checkpoint",
+                 "the folder " + quote(folder) + " holds " + counted(names.size(), "GGUF file") + " of several models: " +
+                     printable(listed(names, 6)),
+                 {}, "name the file that is meant"};
+  OpenOptions beside = options;
+  beside.need_config = false;
+  if (Status s = read_companions(folder, beside, out); !s) return std::move(s.error());
+  if (Status s = add_gguf_file(in_folder(folder, of_one[0]), of_one[0], options, out); !s) return std::move(s.error());
   return out;
 }
 
@@ -222,6 +238,8 @@ Result<CheckpointIndex> open_folder(const std::string& folder, const OpenOptions
     }
     return open_with_index(folder, has_usual ? std::string(usual) : indexes[0], safetensors, options, std::move(out));
   }
+  const std::vector<std::string> ggufs = select(listing->names, is_gguf_name);
+  if (safetensors.empty() && !ggufs.empty()) return open_gguf_folder(folder, ggufs, options, std::move(out));
   if (safetensors.empty()) return no_weights(folder, *listing);
   const std::vector<std::string> all = safetensors;
   if (has_single) {
@@ -244,19 +262,23 @@ Result<CheckpointIndex> open_folder(const std::string& folder, const OpenOptions
 // What can be said of a file before its header is read.
 Status accept_file(const std::string& path) {
   if (is_pickle_name(path)) return pickle_refused(path);
-  if (is_gguf_name(path)) return gguf_refused(path);
   if (ends_with_any(path, {".npz", ".h5", ".onnx", ".msgpack", ".tflite", ".zip", ".gz", ".model", ".yaml"}) ||
       (path.ends_with(".json") && !path.ends_with(".safetensors.index.json")))
     return Error{"not-a-checkpoint", "cannot read " + quote(path) + " as a checkpoint", {},
-                 "a checkpoint is a folder with config.json and .safetensors files, or a .safetensors file"};
-  // A file without a telling name, as in the hub's blobs, is known by its first bytes.
+                 "a checkpoint is a folder with config.json and .safetensors files, a .safetensors file, or a .gguf "
+                 "file"};
+  return {};
+}
+
+// By its name, or, where that does not tell (the hub's blobs), by its first bytes.
+Result<bool> is_gguf_file(const std::string& path) {
+  if (is_gguf_name(path)) return true;
   const Result<ReadFile> file = ReadFile::open(path);
   if (!file) return file.error();
   std::array<char, 4> magic{};
-  if (file->size() >= magic.size() && file->read_at(0, std::as_writable_bytes(std::span(magic))).ok() &&
-      std::string_view(magic.data(), magic.size()) == "GGUF")
-    return gguf_refused(path);
-  return {};
+  return !is_safetensors_name(path) && file->size() >= magic.size() &&
+         file->read_at(0, std::as_writable_bytes(std::span(magic))).ok() &&
+         std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 
 Result<CheckpointIndex> open_files(const std::vector<std::string>& paths, const OpenOptions& options) {
@@ -267,6 +289,15 @@ Result<CheckpointIndex> open_files(const std::vector<std::string>& paths, const 
   for (const std::string& path : paths) ++same_names[file_name(path)];
   for (const std::string& path : paths) {
     if (Status s = accept_file(path); !s) return std::move(s.error());
+    const Result<bool> gguf = is_gguf_file(path);
+    if (!gguf) return gguf.error();
+    if (*gguf && paths.size() > 1)
+      return Error{"not-a-checkpoint", quote(path) + " is a GGUF file; a list may hold .safetensors files only", {},
+                   "name the file alone; the parts of a split one are found by their names"};
+    if (*gguf) {
+      if (Status s = add_gguf_file(path, file_name(path), options, out); !s) return std::move(s.error());
+      return out;
+    }
     const Result<ReadFile> file = ReadFile::open(path);
     if (!file) return file.error();
     if (!seen.emplace(file->device(), file->inode()).second)

@@ -25,6 +25,7 @@
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/strings.h"
 #include "runtime/checkpoint/convert.h"
+#include "runtime/checkpoint/first_bytes.h"
 
 namespace modelc {
 namespace {
@@ -40,28 +41,11 @@ struct DtypeRow {
 constexpr DtypeRow dtype_rows[] = {
     {"F64", Encoding::f64},         {"F32", Encoding::f32},         {"F16", Encoding::f16},
     {"BF16", Encoding::bf16},       {"F8_E4M3", Encoding::f8_e4m3}, {"F8_E5M2", Encoding::f8_e5m2},
-    {"F8_E8M0", Encoding::f8_e8m0}, {"F4", Encoding::f4_e2m1},      {"I64", Encoding::i64},
+    {"F8_E8M0", Encoding::f8_e8m0}, {"F4", Encoding::f4_e2m1},
+    {"F6_E2M3", Encoding::f6_e2m3}, {"F6_E3M2", Encoding::f6_e3m2},      {"I64", Encoding::i64},
     {"I32", Encoding::i32},         {"I16", Encoding::i16},         {"I8", Encoding::i8},
     {"U64", Encoding::u64},         {"U32", Encoding::u32},         {"U16", Encoding::u16},
     {"U8", Encoding::u8},           {"BOOL", Encoding::boolean},    {"C64", Encoding::c64},
-};
-
-// What a file that is not safetensors looks like by its first bytes; empty where nothing is recognised.
-struct Guess {
-  std::string_view begins, says, help;
-};
-constexpr Guess guesses[] = {
-    {"<", "it looks like an HTML page: a download that ended on a page of the server",
-     "open the address in a browser to see what the server says (a login, a licence to accept), then download again"},
-    {"version https://git-lfs", "it is a git-lfs pointer, not the file that it points to",
-     "run `git lfs pull` in that folder, or download the file itself"},
-    {"GGUF", "it is a GGUF file", "reading GGUF is not carried out yet; give the model's .safetensors"},
-    {"PK\x03\x04", "it is a zip archive, as PyTorch's .bin and .pt files are",
-     "convert it: load it in Python and write it with safetensors.torch.save_file"},
-    {"\x80\x02", "it is a Python pickle, as old PyTorch files are",
-     "convert it: load it in Python and write it with safetensors.torch.save_file"},
-    {"\x89HDF", "it is an HDF5 file, as Keras writes", "convert it with safetensors' tools in Python"},
-    {"\x1f\x8b", "it is compressed with gzip", "unpack it first"},
 };
 
 class HeaderReader {
@@ -95,11 +79,8 @@ class HeaderReader {
     std::array<char, 32> start{};
     const std::size_t known = static_cast<std::size_t>(std::min<std::uint64_t>(size, start.size()));
     if (Status s = file_.read_at(0, std::as_writable_bytes(std::span(start.data(), known))); !s) return pass_on(s);
-    std::string_view begins(start.data(), known);
-    if (begins.starts_with("\xef\xbb\xbf")) begins.remove_prefix(3);
-    for (const Guess& g : guesses)
-      if (begins.starts_with(g.begins) && !plausible(start, size))
-        return refuse("not-safetensors", "this is no safetensors file: " + std::string(g.says), std::string(g.help));
+    if (const FileGuess* g = guess_file({start.data(), known}); g && !plausible(start, size))
+      return refuse("not-safetensors", "this is no safetensors file: " + std::string(g->says), std::string(g->help));
     if (size < length_bytes)
       return refuse("truncated",
                     size == 0 ? "the file is empty"

@@ -164,9 +164,10 @@ Status check_shards(const ShardMap& map, CheckpointIndex& opened) {
 }
 
 std::optional<ShardNumber> shard_number(std::string_view file_name) {
-  constexpr std::string_view ending = ".safetensors";
-  if (!file_name.ends_with(ending)) return std::nullopt;
-  file_name.remove_suffix(ending.size());
+  const std::size_t ending = file_name.rfind('.');
+  if (ending == file_name.npos) return std::nullopt;
+  if (const auto format = file_name.substr(ending); format != ".safetensors" && format != ".gguf") return std::nullopt;
+  file_name = file_name.substr(0, ending);
   const std::size_t of = file_name.rfind("-of-");
   if (of == file_name.npos) return std::nullopt;
   const std::size_t dash = file_name.rfind('-', of - 1);

@@ -33,7 +33,7 @@ Result<ShardMap> read_shard_map(const std::string& folder, const std::string& na
 // errors; a wrong total_size is a note in `opened`, as many published indexes have one.
 Status check_shards(const ShardMap& map, CheckpointIndex& opened);
 
-// "model-00002-of-00005.safetensors" is number 2 of 5 of "model".
+// "model-00002-of-00005.safetensors" is number 2 of 5 of "model"; the same with .gguf.
 struct ShardNumber {
   std::string stem;
   std::uint64_t number = 0, of = 0;

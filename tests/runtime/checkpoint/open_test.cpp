@@ -259,11 +259,17 @@ TEST_CASE("what is no checkpoint says what to do") {
   CHECK(refused(folder.write("x.pt", "PK")).kind == "pickle");
   CHECK(refused(folder.write("x.pth", "PK")).kind == "pickle");
 
+  // A GGUF is known by its name, or by its first bytes where the name does not tell.
   e = refused(folder.write("gguf/model.gguf", "GGUF"));
-  CHECK(e.kind == "not-carried-out");
-  CHECK(contains(e.message, "reading GGUF is not carried out yet"));
-  CHECK(refused(folder / "gguf").kind == "not-carried-out");
-  CHECK(refused(folder.write("blob", "GGUF\x03")).kind == "not-carried-out");
+  CHECK(e.kind == "truncated");
+  CHECK(refused(folder / "gguf").kind == "truncated");
+  CHECK(refused(folder.write("blob", "GGUF\x03")).kind == "truncated");
+  const std::string gguf = test::slurp(std::string(MODELC_SOURCE_DIR) + "/tests/runtime/checkpoint/cases/gguf/ok_min.gguf");
+  CHECK(opened(folder.write("whole/0123abcd", gguf)).find("a") != nullptr);
+  folder.write("of_one/model.gguf", gguf);
+  CHECK(opened(folder / "of_one").format == CheckpointFormat::gguf);
+  folder.write("of_one/other.gguf", gguf);
+  CHECK(refused(folder / "of_one").kind == "ambiguous-checkpoint");
   CHECK(refused(folder.write("x.onnx", "x")).kind == "not-a-checkpoint");
   CHECK(refused(folder.write("x.json", "{}")).kind == "not-a-checkpoint");
 }

@@ -79,7 +79,14 @@ TEST_CASE("every dtype of the format") {
     CHECK(safetensors_name(*encoding_from_safetensors(spelling)) == spelling);
   }
   CHECK(files.kind(one("\"F4\"", "[2,4]", "[0,4]", 4)) == "ok");
-  CHECK(files.kind(one("\"F4\"", "[2,3]", "[0,3]", 3)) == "size-mismatch");
+  // Elements of less than a byte are packed across rows; all of them together are whole bytes.
+  CHECK(files.kind(one("\"F4\"", "[2,3]", "[0,3]", 3)) == "ok");
+  CHECK(files.kind(one("\"F4\"", "[3,3]", "[0,5]", 5)) == "size-mismatch");
+  for (const char* six : {"F6_E2M3", "F6_E3M2"}) {
+    CHECK(files.kind(one("\"" + std::string(six) + "\"", "[2,6]", "[0,9]", 9)) == "ok");
+    CHECK(files.kind(one("\"" + std::string(six) + "\"", "[2,3]", "[0,5]", 5)) == "size-mismatch");
+    CHECK(safetensors_name(*encoding_from_safetensors(six)) == six);
+  }
   for (const char* bad : {"\"f32\"", "\"F31\"", "\"\"", "1", "null", "[]"})
     CHECK(files.kind(one(bad, "[2]", "[0,8]", 8)) == "dtype");
   CHECK_FALSE(encoding_from_safetensors("Q8_0"));
