@@ -73,7 +73,8 @@ AddedTokens AddedTokens::read(const std::vector<Reader>& list, const Vocabulary&
                          std::to_string(token.id));
     token.spelling = token.content;
     if (token.normalized && normalizer) {
-      if (Status status = normalizer->apply(token.spelling); !status) {
+      bool front_gone = false;
+      if (Status status = normalizer->apply(token.spelling, front_gone); !status) {
         r.fail(status.error());
         return added;
       }
@@ -151,16 +152,17 @@ Result<Pieces> AddedTokens::extract(std::string_view text, const Normalizer* nor
       return {};
     }
     std::string rewritten;
+    bool front_gone = false;
     if (normalizer) {
       rewritten = part;
-      if (Status normal = normalizer->apply(rewritten); !normal) return normal;
+      if (Status normal = normalizer->apply(rewritten, front_gone); !normal) return normal;
       part = rewritten;
     }
     return scan(normalized_, part, [&](const AddedToken* inner, std::string_view rest) -> Status {
       if (inner)
         add_token(*inner);
       else
-        pieces.add_text(rest);
+        pieces.add_text(rest, !front_gone && pieces.pieces.empty());
       return {};
     });
   });

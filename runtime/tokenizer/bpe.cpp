@@ -130,10 +130,17 @@ void Bpe::symbols_of(std::string_view word, std::vector<std::int32_t>& symbols) 
   // An unknown character waits for the next one, which may belong to the same run. One whose bytes are all tokens does
   // not end the run, so the run's unk_token comes after it: odd, but so the reference has it.
   bool waiting = false;
+  const bool marked = !prefix_.empty() || !suffix_.empty();
+  std::string with_marks;
   for (std::size_t at = 0; at < word.size();) {
-    const std::string_view character = word.substr(at, utf8::next(word, at).size);
+    std::string_view character = word.substr(at, utf8::next(word, at).size);
+    const bool first = at == 0, last = at + character.size() == word.size();
     at += character.size();
-    if (const std::int32_t id = character_id(character); id >= 0) {
+    if (marked) {
+      with_marks.assign(first ? std::string_view() : prefix_).append(character).append(last ? suffix_ : "");
+      character = with_marks;
+    }
+    if (const std::int32_t id = marked ? vocabulary_.find(character) : character_id(character); id >= 0) {
       if (waiting) symbols.push_back(unknown_);
       waiting = false;
       symbols.push_back(id);
@@ -153,7 +160,7 @@ void Bpe::symbols_of(std::string_view word, std::vector<std::int32_t>& symbols) 
   if (waiting) symbols.push_back(unknown_);
 }
 
-void Bpe::encode(const Pieces& pieces, std::vector<std::int32_t>& ids) const {
+Status Bpe::encode(const Pieces& pieces, std::vector<std::int32_t>& ids) const {
   WordCache::Use cache(cache_);
   std::vector<std::int32_t> symbols;
   for (const Piece& p : pieces.pieces) {
@@ -162,6 +169,7 @@ void Bpe::encode(const Pieces& pieces, std::vector<std::int32_t>& ids) const {
     else
       ids.push_back(p.id);
   }
+  return {};
 }
 
 void Bpe::encode_word(std::string_view word, WordCache::Use& cache, std::vector<std::int32_t>& symbols,
@@ -184,26 +192,6 @@ void Bpe::encode_word(std::string_view word, WordCache::Use& cache, std::vector<
   }
   ids.insert(ids.end(), symbols.begin(), symbols.end());
   cache.keep(word, hash, symbols);
-}
-
-void Bpe::read_vocabulary(const Reader& reader) {
-  const Reader vocab = reader.member("vocab");
-  const JsonObject* object = vocab.json().as_object();
-  if (!object) return vocab.fail("tokenizer-field", "expected an object from tokens to ids");
-  std::size_t bytes = 0;
-  for (const JsonMember& m : *object) bytes += m.key.size();
-  vocabulary_.reserve(object->size(), bytes);
-  // Ids number the rows of a table, so a few large ones must not make it huge.
-  const std::size_t limit = std::max<std::size_t>(1u << 20, 4 * object->size());
-  for (const JsonMember& m : *object) {
-    const auto at = [&] { return Reader(m.value, "model.vocab[" + quote(m.key) + "]", reader.state()); };
-    const std::optional<std::uint64_t> id = m.value.as_uint();
-    if (!id || *id >= limit)
-      return at().fail("tokenizer-vocabulary", "expected an id from 0 to " + std::to_string(limit - 1));
-    if (vocabulary_.add(m.key, static_cast<std::int32_t>(*id)) == Vocabulary::Added::id_twice)
-      return at().fail("tokenizer-vocabulary", "the id " + std::to_string(*id) + " is that of another token too, " +
-                                                   quote(vocabulary_.token(static_cast<std::int32_t>(*id))));
-  }
 }
 
 // The id of left + right. Merges stand in the order of the tokens that they make, so that `guess`, the id of the merge
@@ -257,12 +245,14 @@ void Bpe::read_merges(const Reader& reader) {
     set(place);
     if (p.left.data() == nullptr) continue;  // "#version"
     const std::int32_t left = vocabulary_.find(p.left, p.left_hash), right = vocabulary_.find(p.right, p.right_hash);
-    const std::int32_t merged = find_merged(p.left, p.right, guess);
+    // The right part goes on with the word, so that its mark is not part of what the two become.
+    const std::string_view joined = p.right.substr(std::min(prefix_.size(), p.right.size()));
+    const std::int32_t merged = find_merged(p.left, joined, guess);
     if (left < 0 || right < 0 || merged < 0)
       return fail(i, "the token " +
                          quote(left < 0    ? p.left
                                : right < 0 ? p.right
-                                           : std::string(p.left).append(p.right)) +
+                                           : std::string(p.left).append(joined)) +
                          " is not in the vocabulary");
     merges_.prefetch(left, right);
     place = {left, right, {rank++, merged}};
@@ -287,13 +277,12 @@ std::unique_ptr<Bpe> Bpe::read(const Reader& reader) {
   if (reader.has("dropout") && reader.member("dropout").json().as_double().value_or(1) != 0)
     reader.member("dropout").fail("tokenizer-unsupported", "merging with dropout, at random, is not carried out",
                                   "it is meant for training: set it to null");
-  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (reader.has(key) && !reader.string(key).empty())
-      reader.member(key).fail("tokenizer-unsupported", "marks on the parts of a word are not carried out");
   auto bpe = std::make_unique<Bpe>();
   bpe->fuse_unknown_ = reader.boolean("fuse_unk", false);
   bpe->ignore_merges_ = reader.boolean("ignore_merges", false);
-  bpe->read_vocabulary(reader);
+  if (reader.has("continuing_subword_prefix")) bpe->prefix_ = reader.string("continuing_subword_prefix");
+  if (reader.has("end_of_word_suffix")) bpe->suffix_ = reader.string("end_of_word_suffix");
+  read_vocabulary(reader, bpe->vocabulary_);
   if (!reader.ok()) return nullptr;
   bpe->read_merges(reader);
   bpe->index_characters();
@@ -304,22 +293,9 @@ std::unique_ptr<Bpe> Bpe::read(const Reader& reader) {
       reader.member("unk_token")
           .fail("tokenizer-vocabulary", "the token " + quote(token) + " is not in the vocabulary");
   }
-  if (reader.boolean("byte_fallback", false)) {
-    constexpr char digits[] = "0123456789ABCDEF";
-    for (unsigned b = 0; b < 256; ++b)
-      bpe->byte_tokens_.push_back(bpe->vocabulary_.find(std::string("<0x") + digits[b >> 4] + digits[b & 15] + ">"));
-  }
+  if (reader.boolean("byte_fallback", false)) bpe->byte_tokens_ = byte_tokens_of(bpe->vocabulary_);
   if (!reader.ok()) return nullptr;
   return bpe;
-}
-
-std::unique_ptr<Model> read_model(const Reader& reader) {
-  // Files of old have no type here; they are BPE if they have merges.
-  const std::string type = reader.has("type") || !reader.has("merges") ? reader.type() : "BPE";
-  if (!reader.ok()) return nullptr;
-  if (type == "BPE") return Bpe::read(reader);
-  reader.refuse_type(type, {"BPE"});
-  return nullptr;
 }
 
 }  // namespace modelc

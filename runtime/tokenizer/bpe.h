@@ -60,11 +60,10 @@ class Bpe : public Model {
   // Null, after reader.fail(), for what is wrong or not carried out.
   static std::unique_ptr<Bpe> read(const Reader& reader);
 
-  void encode(const Pieces& pieces, std::vector<std::int32_t>& ids) const override;
+  Status encode(const Pieces& pieces, std::vector<std::int32_t>& ids) const override;
   const Vocabulary& vocabulary() const override { return vocabulary_; }
 
  private:
-  void read_vocabulary(const Reader& reader);
   void read_merges(const Reader& reader);
   std::int32_t find_merged(std::string_view left, std::string_view right, std::int32_t guess) const;
   void index_characters();
@@ -80,6 +79,8 @@ class Bpe : public Model {
   std::vector<std::int32_t> byte_tokens_;  // id of <0x00> .. <0xFF>, -1 where missing; empty without byte_fallback
   std::int32_t unknown_ = -1;              // id of unk_token; -1: unknown characters are left out
   bool fuse_unknown_ = false;              // one unk_token for a run of unknown characters
+  std::string prefix_;                     // mark before every character but the first of a word
+  std::string suffix_;                     // mark after the last one
   bool ignore_merges_ = false;             // a word that is a token becomes that token, whatever the merges say
   mutable WordCache cache_;
 };

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "runtime/base/strings.h"
 #include "runtime/tokenizer/byte_alphabet.h"
 #include "runtime/tokenizer/pattern.h"
+#include "runtime/tokenizer/pre_tokenizer.h"
 #include "runtime/tokenizer/utf8.h"
 
 namespace modelc {
@@ -255,6 +257,147 @@ class Spaces : public Decoder {
   std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override { return std::make_unique<Step>(next); }
 };
 
+// Removes every `replacement` of the first token, or writes it as a space there too; in other tokens a space.
+class Metaspace : public Decoder {
+  class Step : public WholeTokens {
+   public:
+    Step(DecodeStep& next, const Metaspace& metaspace) : WholeTokens(next), metaspace_(metaspace) {}
+    void token(std::string_view token) override {
+      const bool removed = first_ && metaspace_.removed_first_;
+      first_ = false;
+      next_.push(replace_all(token, metaspace_.replacement_, removed ? "" : " "), true);
+    }
+    void end() override { first_ = true; }
+
+   private:
+    const Metaspace& metaspace_;
+    bool first_ = true;
+  };
+
+ public:
+  Metaspace(std::string replacement, bool removed_first)
+      : replacement_(std::move(replacement)), removed_first_(removed_first) {}
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override {
+    return std::make_unique<Step>(next, *this);
+  }
+
+ private:
+  std::string replacement_;
+  bool removed_first_;
+};
+
+// English as it is written: the spaces that cutting into words has put in, taken out again.
+std::string cleaned(std::string text) {
+  constexpr std::pair<std::string_view, std::string_view> replacements[] = {
+      {" .", "."},   {" ?", "?"},   {" !", "!"},            {" ,", ","},   {" ' ", "'"},  {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : replacements) text = replace_all(text, from, to);
+  return text;
+}
+
+// A space before each token but the first, unless it begins with `prefix`, which goes.
+class WordPiece : public Decoder {
+  class Step : public WholeTokens {
+   public:
+    Step(DecodeStep& next, const WordPiece& words) : WholeTokens(next), words_(words) {}
+    void token(std::string_view token) override {
+      std::string text(token);
+      if (!first_) {
+        if (token.starts_with(words_.prefix_))
+          text.erase(0, words_.prefix_.size());
+        else
+          text.insert(0, 1, ' ');
+      }
+      first_ = false;
+      next_.push(words_.cleanup_ ? cleaned(std::move(text)) : text, true);
+    }
+    void end() override { first_ = true; }
+
+   private:
+    const WordPiece& words_;
+    bool first_ = true;
+  };
+
+ public:
+  WordPiece(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override {
+    return std::make_unique<Step>(next, *this);
+  }
+
+ private:
+  std::string prefix_;
+  bool cleanup_;
+};
+
+// `suffix`, the mark of a word's end, becomes a space, and nothing in the last token: what follows the first mark of a
+// token waits for the next.
+class WordEnds : public Decoder {
+  class Step : public WholeTokens {
+   public:
+    Step(DecodeStep& next, const std::string& suffix) : WholeTokens(next), suffix_(suffix) {}
+    void token(std::string_view token) override {
+      give(" ");
+      const std::size_t mark = suffix_.empty() ? std::string_view::npos : token.find(suffix_);
+      next_.push(token.substr(0, mark), false);
+      if (mark != std::string_view::npos) waiting_ = token.substr(mark);
+      open_ = true;
+    }
+    void end() override { give(""); }
+
+   private:
+    void give(std::string_view space) {
+      if (open_) next_.push(replace_all(waiting_, suffix_, space), true);
+      waiting_.clear();
+      open_ = false;
+    }
+    const std::string& suffix_;
+    std::string waiting_;
+    bool open_ = false;
+  };
+
+ public:
+  explicit WordEnds(std::string suffix) : suffix_(std::move(suffix)) {}
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override {
+    return std::make_unique<Step>(next, suffix_);
+  }
+
+ private:
+  std::string suffix_;
+};
+
+// Connectionist temporal classification: a token said again is not said, `pad_token` is silence.
+class Ctc : public Decoder {
+  class Step : public WholeTokens {
+   public:
+    Step(DecodeStep& next, const Ctc& ctc) : WholeTokens(next), ctc_(ctc) {}
+    void token(std::string_view token) override {
+      if (any_ && token == last_) return;
+      any_ = true;
+      last_ = token;
+      std::string text = replace_all(token, ctc_.pad_, "");
+      if (ctc_.cleanup_) text = replace_all(cleaned(std::move(text)), ctc_.delimiter_, " ");
+      if (!text.empty()) next_.push(text, true);
+    }
+    void end() override { any_ = false; }
+
+   private:
+    const Ctc& ctc_;
+    std::string last_;
+    bool any_ = false;
+  };
+
+ public:
+  Ctc(std::string pad, std::string delimiter, bool cleanup)
+      : pad_(std::move(pad)), delimiter_(std::move(delimiter)), cleanup_(cleanup) {}
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override {
+    return std::make_unique<Step>(next, *this);
+  }
+
+ private:
+  std::string pad_, delimiter_;
+  bool cleanup_;
+};
+
 // The end of the chain.
 class Collect : public DecodeStep {
  public:
@@ -286,17 +429,32 @@ void read_into(const Reader& reader, std::vector<std::unique_ptr<Decoder>>& deco
     decoders.push_back(std::make_unique<Replace>(std::move(pattern), reader.string("content")));
   } else if (type == "Strip") {
     reader.only({"type", "content", "start", "stop"});
-    std::string content = reader.string("content");
-    if (reader.ok() && (content.empty() || utf8::next(content, 0).size != content.size()))
-      reader.member("content").fail("tokenizer-field", "expected one character");
+    std::string content = read_character(reader, "content");
     const std::int32_t start = reader.whole("start"), stop = reader.whole("stop");
     decoders.push_back(
         std::make_unique<Strip>(std::move(content), static_cast<std::size_t>(start), static_cast<std::size_t>(stop)));
+  } else if (type == "Metaspace") {
+    reader.only({"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
+    const bool removed_first = read_prepend_scheme(reader) != PrependScheme::never;
+    decoders.push_back(std::make_unique<Metaspace>(read_character(reader, "replacement"), removed_first));
+  } else if (type == "WordPiece") {
+    reader.only({"type", "prefix", "cleanup"});
+    decoders.push_back(std::make_unique<WordPiece>(reader.string("prefix"), reader.boolean("cleanup")));
+  } else if (type == "BPEDecoder") {
+    reader.only({"type", "suffix"});
+    decoders.push_back(std::make_unique<WordEnds>(reader.string("suffix")));
+  } else if (type == "CTC") {
+    reader.only({"type", "pad_token", "word_delimiter_token", "cleanup"});
+    std::string pad = reader.string("pad_token"), delimiter = reader.string("word_delimiter_token");
+    for (const char* key : {"pad_token", "word_delimiter_token"})
+      if (reader.ok() && reader.string(key).empty()) reader.member(key).fail("tokenizer-field", "is empty");
+    decoders.push_back(std::make_unique<Ctc>(std::move(pad), std::move(delimiter), reader.boolean("cleanup")));
   } else if (type == "Sequence") {
     reader.only({"type", "decoders"});
     for (const Reader& r : reader.list("decoders")) read_into(r, decoders);
   } else {
-    reader.refuse_type(type, {"ByteLevel", "ByteFallback", "Fuse", "Replace", "Strip", "Sequence"});
+    reader.refuse_type(type, {"ByteLevel", "ByteFallback", "Fuse", "Replace", "Strip", "Metaspace", "WordPiece", "BPEDecoder", "CTC",
+                              "Sequence"});
   }
 }
 

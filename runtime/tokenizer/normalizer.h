@@ -12,8 +12,9 @@ namespace modelc {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // Rewrites well-formed UTF-8 in place.
-  virtual Status apply(std::string& text) const = 0;
+  // Rewrites well-formed UTF-8 in place. Sets `front_gone` where nothing is left of the first character, so that what
+  // comes out no longer begins where the text did: in the reference's eyes it is then no beginning (Piece::begins_text).
+  virtual Status apply(std::string& text, bool& front_gone) const = 0;
 };
 
 // From the file's "normalizer"; null, after reader.fail(), for what is wrong or not carried out.

@@ -12,7 +12,8 @@ namespace modelc {
 // A stretch of Pieces::text that still has to become ids, or an added token that already has its id.
 struct Piece {
   std::size_t begin, end;
-  std::int32_t id = -1;  // -1: text
+  std::int32_t id = -1;         // -1: text
+  bool begins_text = false;     // whether it begins where the whole text does: what comes before a text may depend on it
 
   bool is_text() const { return id < 0; }
 };
@@ -23,9 +24,9 @@ struct Pieces {
   std::vector<Piece> pieces;
 
   std::string_view view(const Piece& p) const { return std::string_view(text).substr(p.begin, p.end - p.begin); }
-  void add_text(std::string_view piece) {
+  void add_text(std::string_view piece, bool begins_text) {
     if (piece.empty()) return;
-    pieces.push_back({text.size(), text.size() + piece.size(), -1});
+    pieces.push_back({text.size(), text.size() + piece.size(), -1, begins_text});
     text.append(piece);
   }
 };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,13 @@ class PreTokenizer {
 
 // From the file's "pre_tokenizer"; null, after reader.fail(), for what is wrong or not carried out.
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Reader& reader);
+
+// Where Metaspace puts a space before the text: before each text between added tokens, only where the whole text
+// begins, nowhere.
+enum class PrependScheme : std::uint8_t { always, first, never };
+PrependScheme read_prepend_scheme(const Reader& reader);
+// The member `key`, which is to be one character.
+std::string read_character(const Reader& reader, std::string_view key);
 
 // What becomes of a match, a delimiter. "the-final--countdown" at "-":
 enum class SplitBehavior : std::uint8_t {

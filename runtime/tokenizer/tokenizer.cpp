@@ -111,7 +111,10 @@ Result<Tokenizer> Tokenizer::parse(std::string_view json, const std::string& nam
   return Tokenizer(std::move(stages));
 }
 
-Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
+namespace {
+
+// The ids of one text, before the post-processor.
+Status encode_one(const TokenizerStages& stages, std::string_view text, std::vector<std::int32_t>& ids) {
   if (text.size() > longest_text)
     return Error{"tokenizer-text",
                  "the text has " + human_bytes(text.size()) + ", more than the 1 GiB that can be encoded at once",
@@ -122,15 +125,37 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
     repaired = utf8::replace_invalid(text);
     text = repaired;
   }
-  Result<Pieces> pieces = stages_->added.extract(text, stages_->normalizer.get());
+  Result<Pieces> pieces = stages.added.extract(text, stages.normalizer.get());
   if (!pieces) return pieces.error();
-  if (stages_->pre_tokenizer)
-    if (Status status = stages_->pre_tokenizer->apply(*pieces); !status) return status.error();
-  std::vector<std::int32_t> ids;
+  if (stages.pre_tokenizer)
+    if (Status status = stages.pre_tokenizer->apply(*pieces); !status) return status;
   ids.reserve(pieces->text.size() / 4 + 8);
-  stages_->model->encode(*pieces, ids);
-  if (stages_->post_processor) stages_->post_processor->apply(ids, add_special_tokens);
+  return stages.model->encode(*pieces, ids);
+}
+
+std::vector<std::int32_t> joined(IdRows rows) {
+  if (rows.size() == 1) return std::move(rows[0]);
+  std::vector<std::int32_t> ids;
+  for (const auto& row : rows) ids.insert(ids.end(), row.begin(), row.end());
   return ids;
+}
+
+}  // namespace
+
+Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
+  IdRows rows(1);
+  if (Status status = encode_one(*stages_, text, rows[0]); !status) return status.error();
+  if (stages_->post_processor) stages_->post_processor->apply(rows, add_special_tokens);
+  return joined(std::move(rows));
+}
+
+Result<std::vector<std::int32_t>> Tokenizer::encode_pair(std::string_view first, std::string_view second,
+                                                         bool add_special_tokens) const {
+  IdRows rows(2);
+  if (Status status = encode_one(*stages_, first, rows[0]); !status) return status.error();
+  if (Status status = encode_one(*stages_, second, rows[1]); !status) return status.error();
+  if (stages_->post_processor) stages_->post_processor->apply(rows, add_special_tokens);
+  return joined(std::move(rows));
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {

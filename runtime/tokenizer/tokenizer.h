@@ -26,7 +26,7 @@ class Tokenizer {
  public:
   // Reads a tokenizer.json, or the one in the folder `path`. Kinds of errors: those of reading JSON,
   // "tokenizer-unsupported" (a stage or option that is not carried out), "tokenizer-field" (missing, of the wrong kind,
-  // out of range), "tokenizer-vocabulary" (tokens, ids and merges that do not fit together), "tokenizer-regex".
+  // out of range), "tokenizer-vocabulary" (tokens, ids and merges that do not fit together), "tokenizer-regex", "tokenizer-charsmap".
   static Result<Tokenizer> load(const std::string& path);
   // The same from text; `name` is what messages call it.
   static Result<Tokenizer> parse(std::string_view json, const std::string& name = "tokenizer.json");
@@ -39,8 +39,13 @@ class Tokenizer {
   // those that the post-processor puts around it. What is not UTF-8 in `text` is read as Python's
   // bytes.decode("utf-8", errors="replace") reads it: U+FFFD for each longest run of bytes that begins a character and
   // is cut short, and for each other stray byte. Fails only where a pattern of the file exceeds the limits of regular
-  // expressions on this text ("tokenizer-regex").
+  // expressions on this text ("tokenizer-regex"), or where the vocabulary has nothing for a part of it and no unknown
+  // token ("tokenizer-text").
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens = true) const;
+
+  // Two texts that belong together (a question and its passage), as the post-processor joins them.
+  Result<std::vector<std::int32_t>> encode_pair(std::string_view first, std::string_view second,
+                                                bool add_special_tokens = true) const;
 
   // The text of `ids`. Ids outside the vocabulary are left out, as are special tokens if asked for; bytes that are no
   // UTF-8 become U+FFFD. See StreamingDecoder for one id at a time.

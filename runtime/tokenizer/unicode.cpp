@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "runtime/tokenizer/reference_classes.h"
 #include "runtime/tokenizer/unicode_additions.h"
 #include "runtime/tokenizer/utf8.h"
 
@@ -85,6 +86,30 @@ bool is_numeric(char32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
   if ((c >= 0x11DE0 && c <= 0x11DE9) || (c >= 0x16FF4 && c <= 0x16FF6)) return true;  // of Unicode 17
   return category(c)[0] == 'N';
+}
+
+bool is_mark(char32_t c) { return c >= 0x300 && find_range(combining_marks, c); }
+
+bool is_nonspacing_mark(char32_t c) { return c >= 0x300 && find_range(nonspacing_marks, c); }
+
+bool is_cleaned_away(char32_t c) { return find_range(cleaned_away, c); }
+
+bool is_punctuation(char32_t c) { return find_range(punctuation_marks, c); }
+
+int script(char32_t c) {
+  const ScriptRange* range = find_range(scripts, c);
+  return range ? range->script : -1;
+}
+
+std::size_t grapheme_end(std::string_view text, std::size_t at) {
+  utf8proc_int32_t state = 0;
+  utf8::Character before = utf8::next(text, at);
+  for (at += before.size; at < text.size(); at += before.size) {
+    const utf8::Character c = utf8::next(text, at);
+    if (utf8proc_grapheme_break_stateful(code_point(before.code), code_point(c.code), &state)) break;
+    before = c;
+  }
+  return at;
 }
 
 // Decompose, order the marks after each base by their class, compose. utf8proc_map does the same, but takes time

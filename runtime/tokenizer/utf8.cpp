@@ -1,5 +1,6 @@
 #include "runtime/tokenizer/utf8.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace modelc::utf8 {
@@ -58,6 +59,11 @@ void append(std::string& text, char32_t code) {
     text += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
     text += static_cast<char>(0x80 | (code & 0x3F));
   }
+}
+
+std::size_t count(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 std::size_t valid_prefix(std::string_view text) {

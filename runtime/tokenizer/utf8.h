@@ -27,6 +27,8 @@ inline Character next(std::string_view text, std::size_t at) {
 Character previous(std::string_view text, std::size_t at);
 
 void append(std::string& text, char32_t code);
+// How many characters well-formed text has.
+std::size_t count(std::string_view text);
 
 // The length of the longest well-formed beginning of `text`.
 std::size_t valid_prefix(std::string_view text);

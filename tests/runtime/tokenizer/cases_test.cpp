@@ -66,6 +66,14 @@ void check_file(const std::string& tokenizer_file, const std::string& cases_file
     CHECK(tokenizer.decode(ids, false) == text);
     if (!rows_of_bytes) CHECK(streamed(tokenizer, ids, false) == text);
   }
+  if (const Json* pairs = file->root.find("pairs"))
+    for (const Json& p : *pairs->as_array()) {
+      const std::string &a = *p.find("first")->as_string(), &b = *p.find("second")->as_string();
+      CAPTURE(a);
+      CAPTURE(b);
+      CHECK(*tokenizer.encode_pair(a, b) == ids_of(*p.find("ids_with_special")));
+      CHECK(*tokenizer.encode_pair(a, b, false) == ids_of(*p.find("ids")));
+    }
 }
 
 }  // namespace
@@ -86,10 +94,11 @@ TEST_CASE("tokenizers of every make") {
     const std::size_t end = name.find(".tokenizer.json");
     if (end == std::string::npos) continue;
     const std::string stem = name.substr(0, end);
-    check_file(entry.path().string(), folder + "/" + stem + ".cases.json", stem == "sentencepiece");
+    check_file(entry.path().string(), folder + "/" + stem + ".cases.json",
+               stem == "sentencepiece" || stem == "unigram_bytes" || stem == "gemma");
     ++count;
   }
-  CHECK(count == 12);
+  CHECK(count == 22);
 }
 
 TEST_CASE("what is no UTF-8 is read as Python reads it") {
@@ -116,14 +125,28 @@ TEST_CASE("what is no UTF-8 is read as Python reads it") {
 }
 
 TEST_CASE("long words take no quadratic time, and are cut as short ones are") {
-  const Result<Tokenizer> tokenizer = Tokenizer::load(source + "/examples/tiny/tokenizer.json");
-  REQUIRE(tokenizer);
-  for (const std::string unit : {"a", " ", "\n", "abcde", "\xE6\xB2\xB3"}) {
-    std::string text;
-    while (text.size() < 1'000'000) text += unit;
-    const auto ids = tokenizer->encode(text);
-    REQUIRE(ids);
-    CHECK(tokenizer->decode(*ids) == text);
+  for (const char* file : {"/examples/tiny/tokenizer.json", "/tests/runtime/tokenizer/cases/gemma.tokenizer.json",
+                           "/tests/runtime/tokenizer/cases/unigram_bytes.tokenizer.json"}) {
+    const Result<Tokenizer> tokenizer = Tokenizer::load(source + file);
+    REQUIRE(tokenizer);
+    const bool keeps_spaces = std::string_view(file).find("unigram") == std::string_view::npos;
+    for (const std::string unit : {"a", " ", "\n", "abcde", "\xE6\xB2\xB3"}) {
+      std::string text;
+      while (text.size() < 1'000'000) text += unit;
+      const auto ids = tokenizer->encode(text);
+      REQUIRE(ids);
+      if (keeps_spaces || unit[0] > ' ') CHECK(tokenizer->decode(*ids) == text);
+    }
+  }
+  for (const char* stem : {"bert", "bert_cased", "t5", "clip", "marked_bpe", "word_level"}) {
+    const Result<Tokenizer> tokenizer =
+        Tokenizer::load(source + "/tests/runtime/tokenizer/cases/" + stem + ".tokenizer.json");
+    REQUIRE(tokenizer);
+    for (const std::string unit : {"a", " ", "!", "ab", "\xCC\x81"}) {
+      std::string text;
+      while (text.size() < 1'000'000) text += unit;
+      CHECK(tokenizer->encode(text));
+    }
   }
 }
 

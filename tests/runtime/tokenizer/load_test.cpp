@@ -47,25 +47,94 @@ using Ids = std::vector<std::int32_t>;
 
 TEST_CASE("a stage that is not carried out is refused by its type and line") {
   File f;
-  f.normalizer = R"({"type": "Precompiled", "precompiled_charsmap": "AAA="})";
-  CHECK(refused(f, "tokenizer-unsupported") == "t.json:3: normalizer: the type \"Precompiled\" is not carried out");
+  f.normalizer = R"({"type": "Transliterate"})";
+  CHECK(refused(f, "tokenizer-unsupported") == "t.json:3: normalizer: the type \"Transliterate\" is not carried out");
   f = {};
   f.pre_tokenizer =
-      "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Whitespace\"},\n{\"type\": \"Metaspace\"}]}";
+      "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Whitespace\"},\n{\"type\": \"Syllables\"}]}";
   CHECK(refused(f, "tokenizer-unsupported") ==
-        "t.json:5: pre_tokenizer.pretokenizers[1]: the type \"Metaspace\" is not carried out");
+        "t.json:5: pre_tokenizer.pretokenizers[1]: the type \"Syllables\" is not carried out");
   f = {};
-  f.post_processor = R"({"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]})";
+  f.post_processor = R"({"type": "Interleave"})";
   CHECK(refused(f, "tokenizer-unsupported") ==
-        "t.json:5: post_processor: the type \"BertProcessing\" is not carried out");
+        "t.json:5: post_processor: the type \"Interleave\" is not carried out");
   f = {};
-  f.decoder = R"({"type": "CTC"})";
-  CHECK(refused(f, "tokenizer-unsupported") == "t.json:6: decoder: the type \"CTC\" is not carried out");
+  f.decoder = R"({"type": "Rot13"})";
+  CHECK(refused(f, "tokenizer-unsupported") == "t.json:6: decoder: the type \"Rot13\" is not carried out");
   f = {};
-  f.model = R"({"type": "Unigram", "vocab": []})";
-  CHECK(refused(f, "tokenizer-unsupported") == "t.json:7: model: the type \"Unigram\" is not carried out");
+  f.model = R"({"type": "Bigram", "vocab": []})";
+  CHECK(refused(f, "tokenizer-unsupported") == "t.json:7: model: the type \"Bigram\" is not carried out");
   const Result<Tokenizer> loaded = Tokenizer::parse(f.text());
-  CHECK(loaded.error().help == "carried out here: BPE");
+  CHECK(loaded.error().help == "carried out here: BPE, Unigram, WordPiece and WordLevel");
+}
+
+TEST_CASE("members of the stages out of range") {
+  File f;
+  f.normalizer = R"({"type": "Precompiled", "precompiled_charsmap": "AAA="})";
+  CHECK(refused(f, "tokenizer-charsmap") ==
+        "t.json:3: normalizer.precompiled_charsmap: the table of replacements has 2 bytes, fewer than the 4 of its first number");
+  f.normalizer = R"({"type": "Precompiled", "precompiled_charsmap": "/////wAA"})";
+  CHECK(refused(f, "tokenizer-charsmap") ==
+        "t.json:3: normalizer.precompiled_charsmap: the table of replacements says that its trie has 4294967295 bytes, of 2 "
+        "that follow");
+  f.normalizer = R"({"type": "Precompiled", "precompiled_charsmap": "*"})";
+  CHECK(refused(f, "tokenizer-charsmap") ==
+        "t.json:3: normalizer.precompiled_charsmap: the table of replacements is not base64");
+  f = {};
+  f.pre_tokenizer = R"({"type": "Metaspace", "replacement": "_", "add_prefix_space": false})";
+  CHECK(refused(f, "tokenizer-field") ==
+        "t.json:4: pre_tokenizer.add_prefix_space: is false, but prepend_scheme is \"always\" (\"always\" unless given)");
+  f.pre_tokenizer = R"({"type": "Metaspace", "replacement": "__"})";
+  CHECK(refused(f, "tokenizer-field") == "t.json:4: pre_tokenizer.replacement: expected one character, found \"__\"");
+  f.pre_tokenizer = R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "last"})";
+  CHECK(refused(f, "tokenizer-unsupported") ==
+        "t.json:4: pre_tokenizer.prepend_scheme: the scheme \"last\" is not known");
+  f.pre_tokenizer = R"({"type": "FixedLength", "length": 0})";
+  CHECK(refused(f, "tokenizer-field") == "t.json:4: pre_tokenizer.length: expected a length of 1 or more");
+  f = {};
+  f.post_processor = R"({"type": "BertProcessing", "sep": ["a"], "cls": ["b", 1]})";
+  CHECK(refused(f, "tokenizer-field") == "t.json:5: post_processor.sep: expected a token and its id");
+  f.post_processor = R"({"type": "Sequence", "processors": [{"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]},
+                         {"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]}]})";
+  CHECK(refused(f, "tokenizer-unsupported") ==
+        "t.json:6: post_processor.processors[1]: a second processor that puts special tokens in is not carried out");
+  f = {};
+  f.decoder = R"({"type": "CTC", "pad_token": "", "word_delimiter_token": "|", "cleanup": true})";
+  CHECK(refused(f, "tokenizer-field") == "t.json:6: decoder.pad_token: is empty");
+}
+
+TEST_CASE("models of words and of scores") {
+  File f;
+  f.model = R"({"type": "Unigram", "vocab": []})";
+  CHECK(refused(f, "tokenizer-field") ==
+        "t.json:7: model.vocab: expected an array of tokens with their scores, [\"a\", -2.5]");
+  f.model = R"({"type": "Unigram", "vocab": [["a", "b"]]})";
+  CHECK(refused(f, "tokenizer-vocabulary") ==
+        "t.json:7: model.vocab[0]: expected a token with its score, [\"a\", -2.5]");
+  f.model = R"({"type": "Unigram", "vocab": [["a", -1], ["a", -2]]})";
+  CHECK(refused(f, "tokenizer-vocabulary") ==
+        "t.json:7: model.vocab[1]: the token \"a\" stands in the vocabulary before");
+  f.model = R"({"type": "Unigram", "vocab": [["a", -1]], "unk_id": 7})";
+  CHECK(refused(f, "tokenizer-vocabulary") ==
+        "t.json:7: model.unk_id: the vocabulary has no id 7, its largest is 0");
+  f.model = R"({"type": "Unigram", "vocab": [["a", -1], ["b", -2], ["ab", -4], ["ba", -2.5]]})";
+  const Tokenizer unigram = accepted(f);
+  CHECK(*unigram.encode("aba") == Ids{0, 3});
+  CHECK(*unigram.encode("ab") == Ids{0, 1});
+  const auto unknown = unigram.encode("axb");
+  REQUIRE(!unknown);
+  CHECK(unknown.error().kind == "tokenizer-text");
+  CHECK(unknown.error().message == "no token covers \"x\", and the file names no unk_id");
+  f.model = R"({"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "?"})";
+  CHECK(refused(f, "tokenizer-vocabulary") ==
+        "t.json:7: model.unk_token: the token \"?\" is not in the vocabulary");
+  f.model = R"({"type": "WordPiece", "vocab": {"a": 0, "?": 1, "##b": 2, "##bc": 3}, "unk_token": "?",
+               "continuing_subword_prefix": "##", "max_input_chars_per_word": 4})";
+  const Tokenizer pieces = accepted(f);
+  CHECK(*pieces.encode("abcb") == Ids{0, 3, 2});
+  CHECK(*pieces.encode("abcbb") == Ids{1});  // too long
+  CHECK(*pieces.encode("abd") == Ids{1});
+  CHECK(*pieces.encode("") == Ids{});
 }
 
 TEST_CASE("options that are not carried out are refused") {
@@ -76,9 +145,6 @@ TEST_CASE("options that are not carried out are refused") {
   model("\"dropout\": 0.1");
   CHECK(refused(f, "tokenizer-unsupported") ==
         "t.json:7: model.dropout: merging with dropout, at random, is not carried out");
-  model("\"end_of_word_suffix\": \"</w>\"");
-  CHECK(refused(f, "tokenizer-unsupported") ==
-        "t.json:7: model.end_of_word_suffix: marks on the parts of a word are not carried out");
   model("\"new_thing\": 1");
   CHECK(refused(f, "tokenizer-unsupported") ==
         "t.json:7: model.new_thing: this member is not known, so what it asks for is not carried out");
@@ -132,7 +198,7 @@ TEST_CASE("fields that are missing or of the wrong kind") {
         "t.json:5: post_processor.single[0].Sequence: the template of one text names the sequence \"B\"");
   f = {};
   f.decoder = R"({"type": "Strip", "content": "ab", "start": 1, "stop": 0})";
-  CHECK(refused(f, "tokenizer-field") == "t.json:6: decoder.content: expected one character");
+  CHECK(refused(f, "tokenizer-field") == "t.json:6: decoder.content: expected one character, found \"ab\"");
   f.decoder = R"({"type": "Strip", "content": "a", "start": -1, "stop": 0})";
   CHECK(refused(f, "tokenizer-field") ==
         "t.json:6: decoder.start: expected a whole number from 0 to 2147483646, found another");

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import sentencepiece
 import tokenizers
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -175,7 +176,7 @@ def decomposed():
     return t
 
 
-def sentencepiece():
+def sentencepiece_bpe():
     """As Llama 2: no pre-tokenizer, spaces as ▁, bytes for unknown characters."""
     t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
     t.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
@@ -204,7 +205,190 @@ def added():
     return special(t, "<|special|>", "<|special|><|special|>", "<|other|>")
 
 
-MADE = [gpt2, gpt2_prefix, llama3, qwen2, gpt4o, deepseek, starcoder, splits, normal_forms, decomposed, sentencepiece, added]
+def words(special_tokens, *rest):
+    return list(special_tokens) + sorted({w for line in LATIN for w in line.lower().split()})[:60] + list(rest)
+
+
+def bert():
+    """Words in parts, lower case without accents."""
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=40))
+    t.normalizer = normalizers.BertNormalizer()
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    t.train_from_iterator(TRAINING, trainers.WordPieceTrainer(
+        vocab_size=420, show_progress=False, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]))
+    t.decoder = decoders.WordPiece()
+    t.post_processor = processors.BertProcessing(("[SEP]", t.token_to_id("[SEP]")), ("[CLS]", t.token_to_id("[CLS]")))
+    return t
+
+
+def bert_cased():
+    """The other options of the same stages, and a template of two texts."""
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    t.normalizer = normalizers.Sequence([
+        normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=True, lowercase=False)])
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("contiguous")])
+    t.train_from_iterator(TRAINING, trainers.WordPieceTrainer(
+        vocab_size=400, show_progress=False, continuing_subword_prefix="@@", special_tokens=["[UNK]", "[CLS]", "[SEP]"]))
+    t.decoder = decoders.WordPiece("@@", cleanup=False)
+    t.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $B:1 [SEP] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)])
+    return t
+
+
+RULES = [("\uff21", "A"), ("\uff42", "b"), ("\ufb01", "fi"), ("\ufb02", "fl"), ("\u2460", "1"), ("\u00bd", "1\u20442"), ("\u00b2", "2"),
+         ("e\u0301", "é"), ("n\u0303", "ñ"), ("A\u030a", "Å"), ("\r", " "), ("\n", " "), ("\t", " "), ("\u00a0", " "), ("\u3000", " "),
+         ("\u200b", " "), ("\u2028", " "), ("\ufeff", ""), ("\x7f", ""), ("\u1e9b\u0323", "\u1e69"), ("\uff76", "カ"), ("\uff80", "タ"),
+         ("\ufdfa", "\u0635\u0644\u0649 \u0627\u0644\u0644\u0647"), ("\u2026", "..."), ("\u0133", "ij"), ("\u1112\u1161\u11ab", "한")]
+
+
+def protobuf_field(message, wanted):
+    """The first field of that number that is of a length."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 2:
+            size = varint()
+            if key >> 3 == wanted:
+                return message[at:at + size]
+            at += size
+        elif key & 7 == 0:
+            varint()
+        else:
+            at += 4 if key & 7 == 5 else 8
+    return b""
+
+
+def charsmap():
+    """A table of replacements as sentencepiece compiles it, of the rules above."""
+    with tempfile.TemporaryDirectory() as folder:
+        rules = Path(folder, "rules.tsv")
+        code = lambda text: " ".join(f"{ord(c):X}" for c in text)
+        rules.write_text("".join(f"{code(a)}\t{code(b)}\n" for a, b in RULES))
+        text = Path(folder, "text.txt")
+        text.write_text("\n".join(TRAINING))
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(text), model_prefix=str(Path(folder, "m")), vocab_size=400, hard_vocab_limit=False,
+            normalization_rule_tsv=str(rules), minloglevel=2)
+        # ModelProto.normalizer_spec.precompiled_charsmap
+        return protobuf_field(protobuf_field(Path(folder, "m.model").read_bytes(), 3), 2)
+
+
+def trained_unigram(size=420, texts=TRAINING, **options):
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.Precompiled(charsmap())
+    t.pre_tokenizer = pre_tokenizers.Metaspace()
+    t.train_from_iterator(texts, trainers.UnigramTrainer(vocab_size=size, show_progress=False, unk_token="<unk>", **options))
+    return t
+
+
+def t5():
+    t = trained_unigram(special_tokens=["<pad>", "</s>", "<unk>"])
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    t.decoder = decoders.Metaspace()
+    t.post_processor = processors.TemplateProcessing(single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)])
+    t.add_special_tokens([AddedToken("<extra_0>", lstrip=True, rstrip=True, normalized=False)])
+    return t
+
+
+def unigram_bytes():
+    """Bytes for what is unknown, a space only where the whole text begins, not cut into words."""
+    bytes_ = [f"<0x{b:02X}>" for b in range(256)]
+    t = trained_unigram(texts=LATIN, special_tokens=["<unk>", "<s>"] + bytes_, size=560)
+    t.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), normalizers.Strip(),
+                                         normalizers.Replace(Regex(" {2,}"), " ")])
+    t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    t.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace(prepend_scheme="first")])
+    spec = json.loads(t.to_str())
+    spec["model"]["byte_fallback"] = True
+    spec["added_tokens"] = spec["added_tokens"][:2]
+    return Tokenizer.from_str(json.dumps(spec))
+
+
+def gemma():
+    """Spaces as ▁ and no space before the text; runs of spaces and line ends are tokens."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    t.normalizer = normalizers.Replace(" ", "▁")
+    t.pre_tokenizer = split("▁", "merged_with_previous")
+    t.train_from_iterator(TRAINING, trainers.BpeTrainer(
+        vocab_size=760, show_progress=False, special_tokens=["<pad>", "<eos>", "<bos>", "<unk>"] + [f"<0x{b:02X}>" for b in range(256)]))
+    spec = json.loads(t.to_str())
+    spec["added_tokens"] = spec["added_tokens"][:4]
+    t = Tokenizer.from_str(json.dumps(spec))
+    t.add_tokens([AddedToken("\n" * n, normalized=False) for n in (2, 3, 4)] +
+                 [AddedToken("▁" * n, normalized=False) for n in (2, 3, 4, 8)])
+    t.add_special_tokens([AddedToken("<|special|>", normalized=False)])
+    t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    t.post_processor = processors.TemplateProcessing(single="<bos> $A", pair="<bos> $A <bos> $B", special_tokens=[("<bos>", 2)])
+    return t
+
+
+def roberta():
+    """Byte-level with the tokens around it that double between two texts."""
+    t = trained(byte_level(use_regex=True, add_prefix_space=True), size=420)
+    t.decoder = decoders.ByteLevel()
+    special(t, "<s>", "</s>")
+    t.post_processor = processors.RobertaProcessing(("</s>", t.token_to_id("</s>")), ("<s>", t.token_to_id("<s>")))
+    return t
+
+
+def clip():
+    """Marks at the ends of words."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    t.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
+    t.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    t.train_from_iterator(LATIN, trainers.BpeTrainer(
+        vocab_size=300, show_progress=False, end_of_word_suffix="</w>", special_tokens=["<unk>"]))
+    t.decoder = decoders.BPEDecoder("</w>")
+    return t
+
+
+def marked_bpe():
+    """Marks before what continues a word; scripts apart; accents away."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##", fuse_unk=True))
+    t.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents()])
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.UnicodeScripts(), pre_tokenizers.WhitespaceSplit(),
+                                               pre_tokenizers.FixedLength(9)])
+    t.train_from_iterator(TRAINING, trainers.BpeTrainer(
+        vocab_size=420, show_progress=False, continuing_subword_prefix="##", special_tokens=["<unk>"]))
+    t.decoder = decoders.WordPiece("##")
+    return t
+
+
+def word_level():
+    t = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words(["<unk>"], "|", ".", ",", "'", "a", "1"))}, "<unk>"))
+    t.normalizer = normalizers.Lowercase()
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.CharDelimiterSplit("r"), pre_tokenizers.Whitespace()])
+    t.decoder = decoders.CTC("<unk>", "|")
+    return t
+
+
+def byte_normalized():
+    """Bytes spelled out by the normalizer, then cut."""
+    t = Tokenizer(models.BPE())
+    t.normalizer = normalizers.ByteLevel()
+    t.pre_tokenizer = split(Regex("Ġ?[^Ġ]+|Ġ+"))
+    t.train_from_iterator(TRAINING, trainers.BpeTrainer(
+        vocab_size=400, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False))
+    t.decoder = decoders.ByteLevel()
+    return t
+
+
+# Trained again they come out otherwise (the trainer sums in no fixed order), so the files that are here are kept; to make
+# one anew, delete it. Fewer of their ids to decode, and texts in pairs.
+WITH_PAIRS = [bert, bert_cased, t5, unigram_bytes, gemma, roberta, clip, marked_bpe, word_level, byte_normalized]
+MADE = [gpt2, gpt2_prefix, llama3, qwen2, gpt4o, deepseek, starcoder, splits, normal_forms, decomposed, sentencepiece_bpe, added] + WITH_PAIRS
 
 
 def cases(t):
@@ -262,19 +446,31 @@ def write(folder):
         + ",\n".join(map(json.dumps, rows)) + "\n]}\n", encoding="utf-8")
     (folder / "broken.json").write_text("[\n" + ",\n".join(map(json.dumps, broken())) + "\n]\n", encoding="utf-8")
     for make in MADE:
-        t = make()
-        name = make.__name__
-        text = json.dumps(json.loads(t.to_str()), ensure_ascii=False, separators=(",", ":"))
-        # One stage a line, so that messages can name a line.
-        for key in ("added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model"):
-            text = text.replace(f',"{key}":', f',\n"{key}":', 1)
-        (folder / f"{name}.tokenizer.json").write_text(text + "\n", encoding="utf-8")
-        rows, decode = cases(Tokenizer.from_str(text))
+        name = make.__name__.removesuffix("_bpe") if make is sentencepiece_bpe else make.__name__
+        kept = HERE / f"{name}.tokenizer.json"
+        if make in WITH_PAIRS and kept.exists():
+            text = kept.read_text(encoding="utf-8").rstrip("\n")
+        else:
+            t = make()
+            text = json.dumps(json.loads(t.to_str()), ensure_ascii=False, separators=(",", ":"))
+            # One stage a line, so that messages can name a line.
+            for key in ("added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model"):
+                text = text.replace(f',"{key}":', f',\n"{key}":', 1)
+            (folder / f"{name}.tokenizer.json").write_text(text + "\n", encoding="utf-8")
+        reference = Tokenizer.from_str(text)
+        rows, decode = cases(reference)
+        pairs = []
+        if make in WITH_PAIRS:
+            decode = decode[::3]
+            for a, b in zip(TEXTS[::3], TEXTS[2::3]):
+                ids = [reference.encode(a, b, add_special_tokens=x).ids for x in (True, False)]
+                pairs.append({"first": a, "second": b, "ids_with_special": ids[0], "ids": ids[1]})
         line = lambda row: json.dumps(row, ensure_ascii=True)
         (folder / f"{name}.cases.json").write_text(
             f'{{"tokenizers": "{tokenizers.__version__}",\n"cases": [\n' + ",\n".join(map(line, rows)) + '\n],\n"decode": [\n'
-            + ",\n".join(map(line, decode)) + "\n]}\n", encoding="utf-8")
-        print(f"{name}: {t.get_vocab_size()} tokens, {len(rows)} texts, {len(decode)} to decode")
+            + ",\n".join(map(line, decode)) + (('\n],\n"pairs": [\n' + ",\n".join(map(line, pairs))) if pairs else "") + "\n]}\n",
+            encoding="utf-8")
+        print(f"{name}: {reference.get_vocab_size()} tokens, {len(rows)} texts, {len(decode)} to decode")
 
 
 def main():
