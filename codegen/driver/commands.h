@@ -12,6 +12,7 @@ int build_command(const Options&);
 int run_command(const Options&);                 // run, verify, bench: the stock main of the compiled model
 int test_command(const Options&);
 int inspect_command(const Options&);
+int fmt_command(const Options&);
 int dump_command(const Options&);
 int explain_command(const Options&);
 

@@ -117,6 +117,11 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   inspect->add_flag("--all", o.every_tensor, "a line for each tensor");
   inspect->add_flag("--json", o.json, "for a program");
 
+  CLI::App* fmt = command(app, "fmt", "write model files in their usual layout", o, "FILE.model", true);
+  fmt->add_flag("--check", o.check, "write nothing; name the files that would change, and end with status 1");
+  fmt->add_option("--columns", o.columns, "break lines that are longer (120)")->check(CLI::Range(40, 1000));
+  fmt->add_flag("--json", o.json, "messages for a program");
+
   CLI::App* dump = command(app, "dump", "print a stage of the compiler as text", o, "FILE.model");
   add_config(*dump, o);
   dump->add_option("--checkpoint", o.checkpoint, "take the configuration from it");

@@ -1,6 +1,7 @@
 // The command line of modelc.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,6 +32,9 @@ struct Options {
 
   // dump
   std::string stage, root;
+  // fmt
+  bool check = false;
+  std::size_t columns = 120;
   // inspect
   bool every_tensor = false;
   // verify, run, bench: what the generated binary is given, in its own words

@@ -160,7 +160,12 @@ Value Expressions::integers(ast::BinaryOp op, const Value& a, const Value& b, co
     case ast::BinaryOp::sub: overflow = __builtin_sub_overflow(x, y, &result); break;
     case ast::BinaryOp::mul: overflow = __builtin_mul_overflow(x, y, &result); break;
     default: {
-      if (y == 0) {
+#ifdef MODELC_PLANTED_FAULT                                 // tests/fuzz: the fuzzer must find this one
+      constexpr bool divides_by_zero = false;
+#else
+      const bool divides_by_zero = y == 0;
+#endif
+      if (divides_by_zero) {
         fail(diag::code::bad_arithmetic, expr.span, "division by zero: " + explained(b), {&a, &b});
         return Value::error();
       }

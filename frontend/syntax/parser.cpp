@@ -6,6 +6,7 @@
 #include "ModelParser.h"
 #include "antlr4-runtime.h"
 #include "frontend/syntax/build.h"
+#include "frontend/syntax/reading.h"
 #include "frontend/syntax/recovery.h"
 #include "frontend/syntax/syntax_error.h"
 #include "frontend/syntax/tokens.h"
@@ -16,39 +17,6 @@ namespace {
 
 using antlr4::Token;
 using P = grammar::ModelParser;
-
-// The grammar is read twice at most: first by the quick method, which looks at the rule alone and refuses some texts
-// that are right; then, if that fails, by the full one, whose word counts.
-enum class Method { quick, full };
-
-void prepare(P& parser, Method method) {
-  parser.removeErrorListeners();
-  parser.getInterpreter<antlr4::atn::ParserATNSimulator>()->setPredictionMode(
-      method == Method::quick ? antlr4::atn::PredictionMode::SLL : antlr4::atn::PredictionMode::LL);
-}
-
-// Runs `rule` on the tokens and `use` on its tree, while the parser that owns the tree lives. Null, with what was wrong
-// in `error`, when the text does not fit.
-template <class Tree, class Rule, class Use>
-Tree read(Tokens& tokens, Rule rule, Use use, std::optional<SyntaxError>& error) {
-  for (const Method method : {Method::quick, Method::full}) {
-    P parser(&tokens.stream());
-    prepare(parser, method);
-    auto first_error = std::make_shared<FirstError>();
-    if (method == Method::quick) {
-      parser.setErrorHandler(std::make_shared<antlr4::BailErrorStrategy>());
-    } else {
-      parser.setErrorHandler(first_error);
-    }
-    tokens.stream().seek(0);
-    try {
-      return use(*rule(parser));
-    } catch (const antlr4::ParseCancellationException&) {
-      error = first_error->error();
-    }
-  }
-  return nullptr;
-}
 
 // The first two words must be `language 1`: said before anything else, since another version has another grammar.
 bool check_language(const Tokens& tokens, diag::Sink& sink) {
