@@ -7,6 +7,7 @@
 #include <map>
 
 #include "codegen/lower/draft.h"
+#include "frontend/graph/types.h"
 
 namespace modelc::lower {
 
@@ -83,6 +84,14 @@ class Selector {
 
   void block(const graph::Block& b, std::vector<Node>& nodes) {
     for (const graph::Op& op : b.ops) select(op, nodes);
+  }
+
+  // ", with a LatentCache": a state that the runtime has no memory for.
+  std::string other_state(const graph::Op& op) const {
+    for (const graph::StateDecl& s : d_.owner->states)
+      if (s.name == op.member && s.kind != graph::StateKind::kv_cache)
+        return fmt::format(", with a {}", graph::language_name(s.kind));
+    return "";
   }
 
   Node node(const graph::Op& op, NodeKind kind) const {
@@ -278,6 +287,7 @@ class Selector {
       case OpKind::repeat: return repeat(op, nodes);
       case OpKind::call: return call(op, nodes);
       case OpKind::append: {
+        if (const std::string why = other_state(op); !why.empty()) return unsupported(op, why);
         Node n = node(op, NodeKind::append);
         n.member = op.member;
         n.in = {operand(op, 0), operand(op, 1)};

@@ -76,7 +76,8 @@ enum class StateKind : std::uint8_t { kv_cache, latent_cache, cross_cache, ring,
 struct StateDecl {
   std::string name;
   StateKind kind = StateKind::kv_cache;
-  std::vector<std::int64_t> sizes;               // kv_cache: heads, dim, value_dim
+  std::vector<std::int64_t> sizes;               // kv_cache: heads, dim, value_dim; latent_cache: rank, rope;
+                                                 // cross_cache: n, heads, dim; ring: n, shape...; recurrent: shape...
   std::optional<std::int64_t> window;            // the widest window that reads it; none: all positions
   Where where;
 };

@@ -66,8 +66,9 @@ OpInfo map(OpKind kind, std::string_view name, std::string_view operands, std::s
   r.elementwise = true;
   return r;
 }
-OpInfo with_state(OpInfo r) {
+OpInfo with_state(OpInfo r, std::string_view name = {}) {
   r.has_state = true;
+  r.state_name = name;
   return r;
 }
 
@@ -98,8 +99,10 @@ std::vector<OpInfo> make_table() {
               "tanh(s / softcap); a sink is one more logit with value 0; with `at`, within each sequence; "
               "a row that sees nothing gives 0",
               attend)),
-      with_state(row(K::append, "append", "k, v, at", "", "[tokens, Hk, d], [tokens, Hk, dv], Batch ->",
-                     "the rows of each sequence are added to its slot of the kv_cache Op::member", append)),
+      with_state(row(K::append, "append", "k, v, at", "",
+                     "[tokens, Hk, d], [tokens, Hk, dv], Batch ->, or [tokens, rank], [tokens, r], Batch ->",
+                     "the rows of each sequence are added to its slot of the kv_cache or latent_cache Op::member",
+                     append)),
       row(K::rope, "rope", "x, angles", "pairs: string, magnitude: real?",
           "[tokens, ..., d], [tokens, r/2] -> [tokens, ..., d]",
           "turns the first r channels by angles: (a, b) -> magnitude · (a cos - b sin, b cos + a sin), where pairs is "
@@ -218,14 +221,19 @@ std::vector<OpInfo> make_table() {
       map(K::floor, "floor", "x", "the largest whole number ≤ x", unary_number),
       map(K::ceil, "ceil", "x", "the smallest whole number ≥ x", unary_number),
 
-      // ---- known to the language, not carried out ----
-      row(K::einsum, "einsum", "xs...", "formula: string", "by the formula", "sums of products by index letters",
-          not_yet),
+      // ---- with letters, latents and state; some are known to the language and not carried out ----
+      row(K::einsum, "einsum", "xs...", "formula: string", "by the formula -> by the formula",
+          "\"ij,jk->ik\": a letter for each axis; the result is the product, summed over the letters that it has not",
+          einsum),
       with_state(row(K::attend_latent, "attend_latent", "q_nope, q_rope, at, up", "mask: string, scale: real",
                      "[tokens, H, n], [tokens, H, r], Batch, [H·(n+v), rank] -> [tokens, H, v]",
-                     "attention whose keys and values are up · latent", not_yet)),
-      row(K::take_along, "take_along", "x, i", "axis: integer?", "[..., n], index(n)[..., k] -> [..., k]",
-          "y[…, j] = x[…, i[…, j]]", not_yet),
+                     "attention over the LatentCache Op::member: of each head the key is the first n rows of its up · latent, then "
+                     "the one key that was turned, its value the last v; q_nope · and q_rope · added, scaled; mask "
+                     "\"causal\" or \"full\"",
+                     attend_latent),
+                 "cache"),
+      row(K::take_along, "take_along", "x, i", "axis: integer?", "[..., n, ...], index(n)[..., k, ...] -> [..., k, ...]",
+          "y[…, j, …] = x[…, i[…, j, …], …] along an axis, the last unless given", rules::take_along),
       row(K::route, "route", "scores, bias?",
           "k: integer, groups: integer?, keep_groups: integer?, group_score: string?, renormalize: boolean, "
           "scale: real?",
@@ -245,13 +253,24 @@ std::vector<OpInfo> make_table() {
           "[batch, c, n], [c, o/groups, k] -> [batch, o, m]", "as PyTorch's", not_yet),
       with_state(row(K::causal_conv1d, "causal_conv1d", "x, w, b?, at", "",
                      "[tokens, c], [c, k], [c]?, Batch -> [tokens, c]",
-                     "depthwise over the ring Op::member and the tokens", not_yet)),
+                     "depthwise: y[t] = b + Σ_j w[j] · x[t - (k - 1) + j] within each sequence, whose last k - 1 rows are "
+                     "kept in the Ring Op::member; before its beginning there are zeros",
+                     rules::causal_conv1d),
+                 "ring"),
       with_state(row(K::ssd_scan, "ssd_scan", "x, dt, a, b, c, d, at", "",
-                     "[t, H, P], [t, H], [H], [t, G, N], [t, G, N], [H], Batch -> [t, H, P]",
-                     "S ← e^(dt·a) S + dt · x bᵀ; y = S c + d x", not_yet)),
+                     "[tokens, H, P], [tokens, H], [H], [tokens, G, N], [tokens, G, N], [H], Batch -> [tokens, H, P]",
+                     "token by token, for each head: S ← e^(dt·a) S + dt · x bᵀ; y = S c + d x; S is the Recurrent "
+                     "Op::member, 0 at a sequence's beginning; head h reads b and c of group h / (H/G)",
+                     rules::ssd_scan),
+                 "state"),
       with_state(row(K::gated_delta, "gated_delta", "q, k, v, decay, beta, at", "scale: real, normalize: real?",
-                     "[t, Hk, dk], [t, Hk, dk], [t, Hv, dv], [t, Hv], [t, Hv], Batch -> [t, Hv, dv]",
-                     "S ← e^decay S; S += k (β(v - Sᵀk))ᵀ; y = Sᵀ q · scale", not_yet)),
+                     "[tokens, Hk, dk], [tokens, Hk, dk], [tokens, Hv, dv], [tokens, Hv], [tokens, Hv], Batch -> "
+                     "[tokens, Hv, dv]",
+                     "token by token, for each head: S ← e^decay S; S += k (β(v - Sᵀk))ᵀ; y = Sᵀ q · scale; S is the "
+                     "Recurrent Op::member, 0 at a sequence's beginning; value head h reads q and k of head h / (Hv/Hk); "
+                     "with normalize q and k are first divided by sqrt(Σ x² + normalize)",
+                     rules::gated_delta),
+                 "state"),
       with_state(row(K::cross_set, "cross_set", "k, v, at", "", "[batch, n, Hk, d], [batch, n, Hk, d], Sequences ->",
                      "the whole of each sequence's slot of a cross_cache", not_yet)),
       row(K::nibbles, "nibbles", "x", "", "u8[..., n] -> u8[..., 2n]", "two halves of each byte, the low one first",
@@ -383,6 +402,33 @@ ShapeResult infer(const ShapeQuery& query) {
   if (auto error = check_attrs(row, query.op)) return *error;
   if (query.state != nullptr && !row.has_state) return ShapeError{-1, -1, prefix + "takes no state"};
   return row.shape(query);
+}
+
+std::optional<Einsum> parse_einsum(std::string_view formula) {
+  Einsum e;
+  e.operands.emplace_back();
+  bool result = false;
+  for (std::size_t i = 0; i < formula.size(); ++i) {
+    const char c = formula[i];
+    if (c == ' ') continue;
+    if (c == '-' && !result && i + 1 < formula.size() && formula[i + 1] == '>') {
+      result = true;
+      ++i;
+    } else if (c == ',' && !result) {
+      e.operands.emplace_back();
+    } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      (result ? e.result : e.operands.back()) += c;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (!result) return std::nullopt;
+  for (std::size_t i = 0; i < e.result.size(); ++i) {
+    bool known = false;
+    for (const std::string& o : e.operands) known = known || o.find(e.result[i]) != std::string::npos;
+    if (!known || e.result.find(e.result[i], i + 1) != std::string::npos) return std::nullopt;
+  }
+  return e;
 }
 
 std::int64_t integer_attr(const Op& op, std::string_view name, std::int64_t absent) {

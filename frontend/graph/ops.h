@@ -74,6 +74,7 @@ struct OpInfo {
   bool elementwise = false;                      // broadcasts like NumPy; may be fused into one map kernel
   bool variadic = false;                         // concat, stack: any number of the last operand
   bool has_state = false;                        // reads or writes Op::member, a state
+  std::string_view state_name;                   // what the language calls that argument, which stands before `at`
 };
 
 const std::vector<OpInfo>& op_table();           // computations only, in the order of OpKind
@@ -95,6 +96,13 @@ std::optional<Type> batch_field_type(std::string_view field, DimTable& dims, std
 // A `dim` attribute as a dim; none where its text is not one.
 std::optional<DimId> dim_of(const AttrValue& value, DimTable& dims);
 // Attributes with their defaults; for lowering and the evaluator, after verification.
+// The formula of an einsum: letters of each operand's axes and of the result's. None where it is no formula.
+struct Einsum {
+  std::vector<std::string> operands;
+  std::string result;
+};
+std::optional<Einsum> parse_einsum(std::string_view formula);
+
 std::int64_t integer_attr(const Op& op, std::string_view name, std::int64_t absent);
 double real_attr(const Op& op, std::string_view name, double absent);
 std::string string_attr(const Op& op, std::string_view name, std::string_view absent);

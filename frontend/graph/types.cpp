@@ -15,6 +15,11 @@ std::string text(const Type& type, const DimTable& dims) {
   return s + shape_text(type.shape, dims);
 }
 
+std::string_view language_name(StateKind kind) {
+  constexpr std::string_view names[] = {"KVCache", "LatentCache", "CrossCache", "Ring", "Recurrent"};
+  return names[static_cast<int>(kind)];
+}
+
 bool is_value_dtype(DType t) {
   return t != DType::f64 && t != DType::f8_e4m3 && t != DType::f8_e5m2 && t != DType::u64;
 }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "frontend/graph/graph.h"
 
@@ -12,6 +13,9 @@ namespace modelc::graph {
 std::string text(const Type& type, const DimTable& dims);
 // "[tokens, 40]"
 std::string shape_text(const std::vector<DimId>& shape, const DimTable& dims);
+
+// As the language writes it: "KVCache".
+std::string_view language_name(StateKind kind);
 
 inline Type tensor(DType dtype, std::vector<DimId> shape) {
   return Type{TypeKind::tensor, dtype, std::move(shape), {}};

@@ -13,6 +13,9 @@ namespace modelc::graph {
 
 namespace {
 
+constexpr std::size_t max_state_rank = 8;
+constexpr std::int64_t max_state_elements = std::int64_t{1} << 40;
+
 bool is_identifier(std::string_view s) {
   if (s.empty() || (s[0] >= '0' && s[0] <= '9')) return false;
   return std::all_of(s.begin(), s.end(), [](char c) {
@@ -136,8 +139,18 @@ class Verifier {
     const std::string where = c.name + "." + d.name;
     const std::size_t wanted[] = {3, 2, 3, 0, 0};  // heads dim value_dim; rank rope; n heads dim
     const std::size_t n = wanted[static_cast<int>(d.kind)];
-    if (n != 0 && d.sizes.size() != n)
-      fault(where, "has " + std::to_string(d.sizes.size()) + " sizes, wanted " + std::to_string(n));
+    const std::size_t least = d.kind == StateKind::ring ? 2 : 1;                // n and a shape; a shape
+    if (n != 0 ? d.sizes.size() != n : d.sizes.size() < least || d.sizes.size() > max_state_rank)
+      fault(where, "has " + std::to_string(d.sizes.size()) + " sizes, wanted " +
+                       (n != 0 ? std::to_string(n) : std::to_string(least) + " to " + std::to_string(max_state_rank)));
+    std::int64_t elements = 1;
+    for (std::int64_t s : d.sizes) {
+      if (s >= 1 && elements > max_state_elements / s) {
+        fault(where, "has more than 2^40 elements for one sequence");
+        break;
+      }
+      elements *= std::max<std::int64_t>(s, 1);
+    }
     for (std::int64_t s : d.sizes)
       if (s < 1) fault(where, "a size is " + std::to_string(s));
     if (d.window && *d.window < 1) fault(where, "a window is at least 1");

@@ -1,6 +1,7 @@
 #include "frontend/graph/verify_function.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "frontend/graph/members.h"
@@ -270,6 +271,9 @@ class FunctionVerifier {
         state = next;
       }
       if (state == nullptr) return;                                           // said by find
+      const bool moves = state->kind == StateKind::ring || state->kind == StateKind::recurrent;
+      if (moves && (!moved_.insert(op.member).second || (in_repeat_ && op.member[0] != '.')))
+        fault("the state \"" + op.member + "\" goes over the same tokens twice");
     }
     std::vector<std::optional<Type>> operands;
     for (const auto& v : op.operands) operands.push_back(v ? std::optional(type(*v)) : std::nullopt);
@@ -288,6 +292,7 @@ class FunctionVerifier {
   std::vector<bool> defined_, visible_;
   std::vector<std::uint32_t> scope_;             // visible values, the innermost block's last
   std::vector<ClassId> elements_;                // classes of the innermost loop's elements
+  std::set<std::string> moved_;                  // rings and recurrent states that an operation goes over
   bool in_repeat_ = false;
 };
 

@@ -209,8 +209,7 @@ void FunctionBuilder::mark_stage(const std::vector<ValueId>& results, const Memb
 Value FunctionBuilder::call_state(const StateMember& state, std::string_view name, std::span<const Argument> arguments,
                                   source::Span span) {
   const graph::StateDecl decl = in_.class_of(*state.info).states[state.index];
-  constexpr std::string_view kinds[] = {"KVCache", "LatentCache", "CrossCache", "Ring", "Recurrent"};
-  const std::string kind(kinds[static_cast<int>(decl.kind)]);
+  const std::string kind(graph::language_name(decl.kind));
   std::string_view function;
   switch (decl.kind) {
     case graph::StateKind::kv_cache:
@@ -227,11 +226,12 @@ Value FunctionBuilder::call_state(const StateMember& state, std::string_view nam
                                   : "it is written by `" + state.member + "." + std::string(function) + "(…)`");
     return Value::error();
   }
-  if (decl.kind != graph::StateKind::kv_cache) {
+  if (decl.kind == graph::StateKind::cross_cache) {
     return not_carried_out(span, "`" + std::string(name) + "` of a " + kind + " is");
   }
   std::vector<const Argument*> arranged;
-  const std::vector<Expressions::ParamSpec> specs = {{"k", true}, {"v", true}, {"at", true}};
+  const bool latent = decl.kind == graph::StateKind::latent_cache;
+  const std::vector<Expressions::ParamSpec> specs = {{latent ? "latent" : "k", true}, {latent ? "key" : "v", true}, {"at", true}};
   if (!Expressions(ev_).arrange(specs, arguments, "`" + state.member + ".append`", span, arranged))
     return Value::error();
   std::vector<Operand> operands;

@@ -50,10 +50,12 @@ Value FunctionBuilder::call_op(std::string_view name, std::span<const Argument> 
   if (name == "tensor") return tensor_of(call);
   if (name == "concat") return joined(OpKind::concat, call);
   if (name == "stack") return joined(OpKind::stack, call);
+  if (name == "einsum") return einsum(call);
   if (name == "count" || name == "dtype") return measure(call);
   const graph::OpInfo* row = graph::find_op(table_name(name));
   if (row == nullptr || !graph::carried_out(*row))
     return not_carried_out(span, "the operation `" + std::string(name) + "` is");
+  if (!row->state_name.empty()) return state_op(*row, call);
   return simple_op(row->kind, call);
 }
 
@@ -210,7 +212,7 @@ Value FunctionBuilder::attend(OpCall& call) {
   graph::StateDecl decl;
   if (state != nullptr) {
     decl = in_.class_of(*state->info).states[state->index];
-    if (decl.kind != graph::StateKind::kv_cache)
+    if (decl.kind == graph::StateKind::cross_cache)
       return not_carried_out(call.span, "to attend to a state other than a KVCache is");
     options.member = state->member;
     options.state = &decl;
@@ -221,6 +223,77 @@ Value FunctionBuilder::attend(OpCall& call) {
     else use.widest = std::max(use.widest, std::get<std::int64_t>(window->second));
   }
   const auto id = emit_one(OpKind::attend, std::move(operands), std::move(attrs), call.span, options);
+  return id ? tensor(*id) : Value::error();
+}
+
+// ---- with a state ---------------------------------------------------------------------------------------------------
+
+// causal_conv1d(x, w, b?, ring, at), ssd_scan(…, state, at), …: the table's operands, the state before `at`.
+Value FunctionBuilder::state_op(const graph::OpInfo& row, OpCall& call) {
+  std::vector<Expressions::ParamSpec> specs;
+  std::size_t state_at = 0;
+  for (const graph::OperandSpec& o : row.operands) {
+    if (o.name == "at") {
+      state_at = specs.size();
+      specs.push_back({row.state_name, true});
+    }
+    specs.push_back({o.name, !o.optional});
+  }
+  const std::size_t operands_end = specs.size();
+  for (const graph::AttrSpec& a : row.attrs) specs.push_back({a.name, !a.optional});
+  std::vector<const Argument*> given;
+  if (!call.arrange(specs, given)) return Value::error();
+
+  const Argument& state_argument = *given[state_at];
+  const StateMember* state = nullptr;
+  if (state_argument.value.is(ValueKind::member))
+    state = dynamic_cast<const StateMember*>(state_argument.value.as_member().get());
+  bool ok = state != nullptr;
+  if (!ok && !state_argument.value.is_error())
+    fail(code::wrong_operand, state_argument.span,
+         "`" + std::string(row.state_name) + "` of `" + call.name + "` is a state, not " +
+             (state_argument.value.is(ValueKind::member) ? state_argument.value.as_member()->describe()
+                                                         : kind_name(state_argument.value)));
+  std::vector<Operand> operands;
+  Attrs attrs;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (i == state_at) continue;
+    if (!specs[i].required && left_out(given[i])) {
+      if (i < operands_end) operands.emplace_back();
+      continue;
+    }
+    if (i < operands_end) {
+      const auto value = operand(given[i]->value, given[i]->span, specs[i].name);
+      ok = ok && value;
+      operands.push_back(value.value_or(Operand{}));
+    } else {
+      auto value = attribute(row.attrs[i - operands_end], *given[i], call.name);
+      ok = ok && value;
+      if (value) attrs.emplace(specs[i].name, std::move(*value));
+    }
+  }
+  if (!ok) return Value::error();
+  const graph::StateDecl decl = in_.class_of(*state->info).states[state->index];
+  StateUse& use = state->info->state_uses[state->index];
+  use.read = use.unbounded = true;
+  // A cache may be read as often as one likes; what goes token by token has one operation that moves it on.
+  if (decl.kind != graph::StateKind::latent_cache) {
+    const bool in_loop = std::any_of(blocks_.begin(), blocks_.end(), [](const BlockState& b) { return b.loop; });
+    const auto [before, first] = moved_.try_emplace(state->member, state_argument.span);
+    if (!first || in_loop) {
+      auto message = fail(code::bad_state, state_argument.span,
+                          "the state `" + state->member + "` would go over the same tokens " +
+                              (first ? "once in each turn of the loop" : "a second time"));
+      if (!first) message.label(before->second, "it goes over them here");
+      message.label(state->declared, "declared here");
+      message.help("declare a state for each use");
+      return Value::error();
+    }
+  }
+  EmitOptions options;
+  options.member = state->member;
+  options.state = &decl;
+  const auto id = emit_one(row.kind, std::move(operands), std::move(attrs), call.span, options);
   return id ? tensor(*id) : Value::error();
 }
 
@@ -498,6 +571,29 @@ Value FunctionBuilder::joined(OpKind kind, OpCall& call) {
     attrs.emplace("axis", std::move(*axis));
   }
   const auto id = emit_one(kind, std::move(operands), std::move(attrs), call.span);
+  return id ? tensor(*id) : Value::error();
+}
+
+// einsum("ij,jk->ik", a, b)
+Value FunctionBuilder::einsum(OpCall& call) {
+  std::vector<Expressions::ParamSpec> specs = {{"formula", true}};
+  const auto positional = static_cast<std::size_t>(
+      std::count_if(call.arguments.begin(), call.arguments.end(), [](const Argument& a) { return a.name.empty(); }));
+  static constexpr std::string_view names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+  for (std::size_t i = 1; i < std::max<std::size_t>(positional, 2) && i <= std::size(names); ++i)
+    specs.push_back({names[i - 1], true});
+  std::vector<const Argument*> given;
+  if (!call.arrange(specs, given)) return Value::error();
+  auto formula = attribute({"formula", graph::AttrType::string, false}, *given[0], call.name);
+  std::vector<Operand> operands;
+  bool ok = formula.has_value();
+  for (std::size_t i = 1; i < given.size(); ++i) {
+    const auto id = promote(given[i]->value, given[i]->span);
+    ok = ok && id;
+    if (id) operands.emplace_back(*id, given[i]->span);
+  }
+  if (!ok) return Value::error();
+  const auto id = emit_one(OpKind::einsum, std::move(operands), {{"formula", std::move(*formula)}}, call.span);
   return id ? tensor(*id) : Value::error();
 }
 

@@ -198,6 +198,8 @@ class FunctionBuilder final : public TensorContext {
   // Operations by name (builder_ops.cpp)
   Value simple_op(graph::OpKind kind, OpCall& call);
   Value attend(OpCall& call);
+  Value state_op(const graph::OpInfo& row, OpCall& call);
+  Value einsum(OpCall& call);
   Value activate(OpCall& call);
   Value softcap(OpCall& call);
   Value clamp(OpCall& call);
@@ -228,6 +230,7 @@ class FunctionBuilder final : public TensorContext {
     source::Span call;
   };
   std::vector<Entered> entered_;                     // fns being expanded
+  std::map<std::string, source::Span> moved_;        // rings and recurrent states that an operation goes over, and where
   std::optional<std::size_t> init_const_;            // of an init: the const's index
 };
 

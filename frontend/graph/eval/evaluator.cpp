@@ -55,7 +55,7 @@ struct Evaluator::Impl {
   std::optional<std::vector<std::string>> faults;
   std::vector<std::int64_t> axis_sizes;          // of the call at hand; -1: not bound
   std::map<std::string, Shared, std::less<>> weights, consts;
-  std::map<std::string, KvState, std::less<>> states;
+  std::map<std::string, State, std::less<>> states;
   std::map<std::int64_t, std::int64_t> lengths;
   bool has_state = false;
 
@@ -155,16 +155,20 @@ struct Evaluator::Impl {
     return consts[name] = (*value)[0].array;
   }
 
-  KvState& state(const Place& at, std::string_view member) {
+  Result<State*> state(const Place& at, std::string_view member) {
     const auto [ref, path] = find(at, member);
     const StateDecl& decl = *state_of(module, ref);
     const auto [it, fresh] = states.try_emplace(join_path(path, decl.name));
     if (fresh) {
-      it->second.heads = static_cast<std::size_t>(decl.sizes[0]);
-      it->second.dim = static_cast<std::size_t>(decl.sizes[1]);
-      it->second.value_dim = static_cast<std::size_t>(decl.sizes[2]);
+      it->second.kind = decl.kind;
+      std::int64_t count = 1;
+      for (std::int64_t s : decl.sizes) {
+        if (count > max_elements / s) return failure("size", "the state " + it->first + " is too large");
+        count *= s;
+        it->second.sizes.push_back(static_cast<std::size_t>(s));
+      }
     }
-    return it->second;
+    return &it->second;
   }
 
   // ---- functions ----
@@ -285,7 +289,11 @@ struct Evaluator::Impl {
       if (!shape) return shape.error();
       c.results.push_back(zeros(type.dtype, std::move(*shape)));
     }
-    if (!op.member.empty()) c.state = &state(at, op.member);
+    if (!op.member.empty()) {
+      const Result<State*> s = state(at, op.member);
+      if (!s) return s.error();
+      c.state = *s;
+    }
     const Reference reference = reference_of(op.kind);
     if (reference == nullptr) return failure("operation", what + " is not carried out yet");
     if (Status s = reference(c); !s) return s;
@@ -399,8 +407,13 @@ struct Evaluator::Impl {
               !s)
             return s.error();
 
+    // A call that fails leaves every sequence as it was: rings and recurrent states are written over.
+    const auto before = states;
     Result<std::vector<Slot>> results = function(Place{module.root, "", nullptr}, *f, slots);
-    if (!results) return results.error();
+    if (!results) {
+      states = before;
+      return results.error();
+    }
     if (batch != nullptr && has_state)
       for (const Segment& g : batch->segments) lengths[g.slot] = g.start + g.tokens;
     std::vector<Output> outputs;

@@ -43,6 +43,12 @@ Reference reference_of(OpKind kind) {
     case K::outer: return reference::outer;
     case K::where: return reference::where;
     case K::top_k: return reference::top_k;
+    case K::einsum: return reference::einsum;
+    case K::take_along: return reference::take_along;
+    case K::attend_latent: return reference::attend_latent;
+    case K::causal_conv1d: return reference::causal_conv1d;
+    case K::ssd_scan: return reference::ssd_scan;
+    case K::gated_delta: return reference::gated_delta;
     default: break;
   }
   const OpInfo& row = info(kind);

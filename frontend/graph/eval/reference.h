@@ -14,13 +14,21 @@
 
 namespace modelc::graph::eval {
 
-// The keys and values of a KVCache: for every slot its rows so far, [rows, heads, dim] and [rows, heads, value_dim].
-struct KvState {
-  std::size_t heads = 0, dim = 0, value_dim = 0;
-  struct Rows {
+// What a state remembers of every sequence, by slot. For each position so far a KVCache has k [heads, dim] and
+// v [heads, value_dim], a LatentCache k [rank] and v [rope]. A Ring has in k its last n rows, the oldest first, and a
+// Recurrent its shape; both are zeros where a sequence begins, and go on only where they stopped.
+struct State {
+  StateKind kind = StateKind::kv_cache;
+  std::vector<std::size_t> sizes;                // as declared
+  struct Slot {
     std::vector<float> k, v;
+    std::int64_t seen = 0;                       // ring, recurrent: tokens of the sequence
   };
-  std::map<std::int64_t, Rows> slots;
+  std::map<std::int64_t, Slot> slots;
+
+  // Of caches: elements of one position.
+  std::size_t k_row() const { return kind == StateKind::latent_cache ? sizes[0] : sizes[0] * sizes[1]; }
+  std::size_t v_row() const { return kind == StateKind::latent_cache ? sizes[1] : sizes[0] * sizes[2]; }
 };
 
 // One operation to be carried out. Shapes and dtypes have been checked by the shape rules; only data may be wrong.
@@ -29,7 +37,7 @@ struct Call {
   std::vector<const Array*> operands;            // null where absent, and for a Batch
   std::vector<Array> results;                    // zeros of the right dtype and shape, to be filled
   const Batch* batch = nullptr;                  // the operand that is one
-  KvState* state = nullptr;                      // of state operations
+  State* state = nullptr;                        // of state operations
   DimTable& dims;
   const std::vector<std::int64_t>& axis_sizes;   // for attributes that are dims
 
@@ -55,15 +63,22 @@ double apply(OpKind kind, double a, double b);
 Status linear(Call& c);
 Status matmul(Call& c);
 Status outer(Call& c);
+Status einsum(Call& c);
 // index.cpp
 Status take(Call& c);
 Status put(Call& c);
 Status one_hot(Call& c);
 Status top_k(Call& c);
+Status take_along(Call& c);
 // attention.cpp
 Status attend(Call& c);
 Status append(Call& c);
+Status attend_latent(Call& c);
 Status rope(Call& c);
+// recurrence.cpp
+Status causal_conv1d(Call& c);
+Status ssd_scan(Call& c);
+Status gated_delta(Call& c);
 // norm.cpp
 Status rms_norm(Call& c);
 Status layer_norm(Call& c);

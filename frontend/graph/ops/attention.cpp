@@ -1,4 +1,4 @@
-// Attention: attend in its two forms, append, rope.
+// Attention: attend in its two forms, append, attend_latent, rope.
 #include <cmath>
 
 #include "frontend/graph/ops/rules.h"
@@ -9,40 +9,15 @@ namespace {
 
 enum Operand { q_, k_, v_, at_, sinks_, keep_, bias_ };
 
-std::optional<DimId> tokens_axis(DimTable& dims) {
-  const std::optional<AxisId> axis = dims.find_axis("tokens");
-  if (!axis) return std::nullopt;
-  return dims.of_axis(*axis);
-}
-
-void is_tokens(Rule& r, int operand) {
-  const std::optional<DimId> tokens = tokens_axis(r.dims());
-  r.require(tokens.has_value(), -1, -1, "the axis tokens is not declared");
-  if (!r.failed()) r.is(operand, 0, *tokens, "wanted");
-}
-
-// Query heads fall evenly on key heads.
-void heads_divide(Rule& r, DimId heads, DimId kv_heads, std::string_view whose) {
-  if (r.failed()) return;
-  const auto h = r.dims().value(heads), hk = r.dims().value(kv_heads);
-  r.require(h && hk && *hk >= 1 && *h % *hk == 0, q_, static_cast<int>(r.rank(q_)) - 2,
-            "q has " + r.dims().text(heads) + " heads, not a multiple of the " + r.dims().text(kv_heads) + " of " +
-                std::string(whose));
-}
-
 ShapeResult attend_state(Rule& r, const StateDecl& state) {
-  if (state.kind != StateKind::kv_cache) {
-    r.require(false, -1, -1, "state " + state.name + " is no KVCache: not carried out yet");
-    return r.result(Type{});
-  }
-  r.require(state.sizes.size() == 3, -1, -1, "state " + state.name + " wants heads, dim and value_dim");
+  r.state(StateKind::kv_cache);
   for (int i : {k_, v_, keep_, bias_}) r.none(i, "the cache is attended to");
   r.rank_is(q_, 3);
   r.batch(at_);
-  is_tokens(r, q_);
+  r.tokens(q_);
   if (r.failed()) return r.result(Type{});
   r.is(q_, 2, r.dims().constant(state.sizes[1]), "of the cache");
-  heads_divide(r, r.dim(q_, 1), r.dims().constant(state.sizes[0]), "the cache");
+  r.multiple(q_, 1, r.dims().constant(state.sizes[0]), "the cache");
   std::vector<DimId> shape = r.type(q_).shape;
   shape[2] = r.dims().constant(state.sizes[2]);
   return r.result(tensor(r.type(q_).dtype, std::move(shape)));
@@ -79,13 +54,13 @@ ShapeResult attend_plain(Rule& r) {
   r.same(k_, n - 3, v_, n - 3);
   r.same(k_, n - 2, v_, n - 2);
   r.same(q_, n - 1, k_, n - 1);
-  heads_divide(r, r.dim(q_, n - 2), r.dim(k_, n - 2), "k");
+  r.multiple(q_, n - 2, r.dim(k_, n - 2), "k");
   const bool causal = string_attr(r.query().op, "mask", "") == "causal";
   if (causal || r.has(at_)) r.same(q_, n - 3, k_, n - 3);                     // the same tokens ask and answer
   if (r.has(at_)) {
     r.batch(at_);
     r.rank_is(q_, 3);
-    is_tokens(r, q_);
+    r.tokens(q_);
   }
   if (r.failed()) return r.result(Type{});
   const std::vector<DimId>&q = r.type(q_).shape, &k = r.type(k_).shape;
@@ -126,23 +101,55 @@ ShapeResult attend(const ShapeQuery& query) {
   return query.state != nullptr ? attend_state(r, *query.state) : attend_plain(r);
 }
 
+// Of a KVCache k [tokens, Hk, d] and v [tokens, Hk, dv], of a LatentCache the latent [tokens, rank] and the one key that
+// was turned, [tokens, rope].
 ShapeResult append(const ShapeQuery& query) {
   Rule r(query);
-  r.require(query.state != nullptr, -1, -1, "no state to append to");
-  if (r.failed()) return r.result(Type{});
-  const StateDecl& state = *query.state;
-  r.require(state.kind == StateKind::kv_cache, -1, -1, "state " + state.name + " is no KVCache: not carried out yet");
-  r.require(state.sizes.size() == 3, -1, -1, "state " + state.name + " wants heads, dim and value_dim");
+  const StateDecl* state = query.state;
+  const bool latent = state != nullptr && state->kind == StateKind::latent_cache;
+  r.state(latent ? StateKind::latent_cache : StateKind::kv_cache);
   r.batch(2);
   for (int i : {0, 1}) {
     r.floats(i);
-    r.rank_is(i, 3);
-    is_tokens(r, i);
+    r.rank_is(i, latent ? 2 : 3);
+    r.tokens(i);
     if (r.failed()) break;
-    r.is(i, 1, r.dims().constant(state.sizes[0]), "the cache's heads are");
-    r.is(i, 2, r.dims().constant(state.sizes[i == 0 ? 1 : 2]), "of the cache");
+    if (!latent) r.is(i, 1, r.dims().constant(state->sizes[0]), "the cache's heads are");
+    r.is(i, latent ? 1 : 2, r.dims().constant(state->sizes[static_cast<std::size_t>(latent ? i : i + 1)]),
+         "of the cache");
   }
   return r.result(std::vector<Type>{});
+}
+
+// q_nope [tokens, H, n], q_rope [tokens, H, r], up [H · (n + v), rank]: v is what the rows of `up` leave.
+ShapeResult attend_latent(const ShapeQuery& query) {
+  enum { nope, rope_, at, up };
+  Rule r(query);
+  const StateDecl* state = r.state(StateKind::latent_cache);
+  r.one_of("mask", {"causal", "full"});
+  r.require(std::isfinite(real_attr(query.op, "scale", 1)), -1, -1, "scale is not a finite number");
+  r.batch(at);
+  for (int i : {nope, rope_}) {
+    r.floats(i);
+    r.rank_is(i, 3);
+    r.tokens(i);
+  }
+  r.same(nope, 1, rope_, 1);
+  r.floats(up);
+  r.rank_is(up, 2);
+  if (r.failed()) return r.result(Type{});
+  r.is(rope_, 2, r.dims().constant(state->sizes[1]), "of the cache");
+  r.is(up, 1, r.dims().constant(state->sizes[0]), "the cache's rank is");
+  const auto rows = r.dims().value(r.dim(up, 0)), heads = r.dims().value(r.dim(nope, 1)),
+             n = r.dims().value(r.dim(nope, 2));
+  const bool whole = rows && heads && n && *heads >= 1 && *rows % *heads == 0 && *rows / *heads > *n;
+  r.require(whole, up, 0,
+            "the first axis of up is " + r.dims().text(r.dim(up, 0)) + ", not " + r.dims().text(r.dim(nope, 1)) +
+                " heads of more than the " + r.dims().text(r.dim(nope, 2)) + " channels of q_nope");
+  if (r.failed()) return r.result(Type{});
+  std::vector<DimId> shape = r.type(nope).shape;
+  shape[2] = r.dims().constant(*rows / *heads - *n);
+  return r.result(tensor(r.type(nope).dtype, std::move(shape)));
 }
 
 ShapeResult rope(const ShapeQuery& query) {

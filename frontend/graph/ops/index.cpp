@@ -52,4 +52,17 @@ ShapeResult top_k(const ShapeQuery& q) {
   return r.result({tensor(r.type(0).dtype, shape), index_tensor(n, shape)});
 }
 
+ShapeResult take_along(const ShapeQuery& q) {
+  Rule r(q);
+  r.rank_at_least(0, 1);
+  const std::size_t axis = r.axis(0);
+  r.rank_is(1, r.rank(0));
+  r.index(1, r.dim(0, static_cast<int>(axis)));
+  for (std::size_t a = 0; a < r.rank(0) && !r.failed(); ++a)
+    if (a != axis) r.same(1, static_cast<int>(a), 0, static_cast<int>(a));
+  Type t = r.type(0);
+  t.shape = r.type(1).shape;
+  return r.result(std::move(t));
+}
+
 }  // namespace modelc::graph::rules

@@ -1,4 +1,6 @@
-// Products: linear, matmul, outer.
+// Products: linear, matmul, outer, einsum.
+#include <map>
+
 #include "frontend/graph/ops/rules.h"
 
 namespace modelc::graph::rules {
@@ -53,6 +55,43 @@ ShapeResult outer(const ShapeQuery& q) {
   r.rank_is(1, 1);
   const std::vector<DimId> shape = {r.dim(0, 0), r.dim(1, 0)};
   return r.result(tensor(promoted(r.type(0), r.type(1)).value_or(DType::f32), shape));
+}
+
+// "thn,hnr->thr": each operand's axes by letter; a letter is one size everywhere, and those of the result stand in it
+// once.
+ShapeResult einsum(const ShapeQuery& q) {
+  Rule r(q);
+  const std::string formula = string_attr(q.op, "formula", "");
+  const std::optional<Einsum> e = parse_einsum(formula);
+  r.require(e.has_value(), -1, -1,
+            "\"" + formula + "\" is no formula as in \"ij,jk->ik\": letters for the axes of each operand, then `->` and "
+            "those of the result, each once and of the operands'");
+  if (!e) return r.result(Type{});
+  r.require(e->operands.size() == q.operands.size(), -1, -1,
+            "\"" + formula + "\" is of " + std::to_string(e->operands.size()) + " operands, and there are " +
+                std::to_string(q.operands.size()));
+  std::map<char, std::pair<int, int>> first;                                   // operand and axis of a letter
+  std::optional<DType> dtype;
+  for (std::size_t i = 0; i < q.operands.size() && !r.failed(); ++i) {
+    const int operand = static_cast<int>(i);
+    r.floats(operand);
+    r.require(r.failed() || r.rank(operand) == e->operands[i].size(), operand, -1,
+              r.operand(operand) + " is " + r.text(operand) + ", in \"" + formula + "\" it is \"" + e->operands[i] +
+                  "\"");
+    for (int axis = 0; axis < static_cast<int>(e->operands[i].size()) && !r.failed(); ++axis) {
+      const auto [at, fresh] = first.try_emplace(e->operands[i][static_cast<std::size_t>(axis)], operand, axis);
+      if (!fresh) r.same(operand, axis, at->second.first, at->second.second);
+    }
+    if (!r.failed()) {
+      Type so_far = r.type(operand);
+      if (dtype) so_far.dtype = *dtype;
+      dtype = promoted(so_far, r.type(operand));
+    }
+  }
+  if (r.failed()) return r.result(Type{});
+  std::vector<DimId> shape;
+  for (char c : e->result) shape.push_back(r.dim(first[c].first, first[c].second));
+  return r.result(tensor(dtype.value_or(DType::f32), std::move(shape)));
 }
 
 }  // namespace modelc::graph::rules

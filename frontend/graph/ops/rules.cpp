@@ -123,6 +123,30 @@ void Rule::is(int i, int axis, DimId wanted, std::string_view what) {
               dims().text(wanted));
 }
 
+void Rule::tokens(int i) {
+  const std::optional<AxisId> axis = dims().find_axis("tokens");
+  require(axis.has_value(), -1, -1, "the axis tokens is not declared");
+  if (!failed_) is(i, 0, dims().of_axis(*axis), "wanted");
+}
+
+void Rule::multiple(int i, int axis, DimId of, std::string_view whose) {
+  const DimId d = dim(i, axis);
+  if (failed_) return;
+  const auto n = dims().value(d), by = dims().value(of);
+  require(n && by && *by >= 1 && *n % *by == 0, i, axis < 0 ? axis + static_cast<int>(rank(i)) : axis,
+          operand(i) + " has " + dims().text(d) + " heads, not a multiple of the " + dims().text(of) + " of " +
+              std::string(whose));
+}
+
+const StateDecl* Rule::state(StateKind kind) {
+  const StateDecl* s = q_.state;
+  require(s != nullptr, -1, -1, "no state, a " + std::string(language_name(kind)) + ", is named");
+  if (s != nullptr)
+    require(s->kind == kind, -1, -1, "the state " + s->name + " is a " + std::string(language_name(s->kind)) +
+                                         ", not a " + std::string(language_name(kind)));
+  return failed_ ? nullptr : s;
+}
+
 void Rule::one_of(std::string_view attr, std::initializer_list<std::string_view> values) {
   if (failed_ || !q_.op.attrs.contains(std::string(attr))) return;
   const std::string v = string_attr(q_.op, attr, "");

@@ -40,6 +40,11 @@ class Rule {
   void rank_at_least(int operand, std::size_t n);
   void same(int a, int axis_a, int b, int axis_b);
   void is(int operand, int axis, DimId wanted, std::string_view what);        // "… is 40, the cache's heads are 2"
+  void tokens(int operand);                      // its first axis is `tokens`
+  // The axis is a multiple of `of`: heads that share others.
+  void multiple(int operand, int axis, DimId of, std::string_view whose);
+  // The operation's state, of this kind; null after failing.
+  const StateDecl* state(StateKind kind);
   void require(bool holds, int operand, int axis, std::string message);       // message without "op: "
   void one_of(std::string_view attr, std::initializer_list<std::string_view> values);
 
@@ -72,15 +77,22 @@ ShapeResult where(const ShapeQuery& q);
 ShapeResult linear(const ShapeQuery& q);
 ShapeResult matmul(const ShapeQuery& q);
 ShapeResult outer(const ShapeQuery& q);
+ShapeResult einsum(const ShapeQuery& q);
 // index.cpp
 ShapeResult take(const ShapeQuery& q);
 ShapeResult put(const ShapeQuery& q);
 ShapeResult one_hot(const ShapeQuery& q);
 ShapeResult top_k(const ShapeQuery& q);
+ShapeResult take_along(const ShapeQuery& q);
 // attention.cpp
 ShapeResult attend(const ShapeQuery& q);
 ShapeResult append(const ShapeQuery& q);
+ShapeResult attend_latent(const ShapeQuery& q);
 ShapeResult rope(const ShapeQuery& q);
+// recurrence.cpp
+ShapeResult causal_conv1d(const ShapeQuery& q);
+ShapeResult ssd_scan(const ShapeQuery& q);
+ShapeResult gated_delta(const ShapeQuery& q);
 // norm.cpp
 ShapeResult rms_norm(const ShapeQuery& q);
 ShapeResult layer_norm(const ShapeQuery& q);

@@ -15,8 +15,11 @@ import torch.nn.functional as F
 import transformers
 from transformers.activations import ACT2FN
 from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
+from transformers.models.deepseek_v3 import modeling_deepseek_v3
 from transformers.models.gpt_oss import modeling_gpt_oss
 from transformers.models.llama.modeling_llama import LlamaRMSNorm, apply_rotary_pos_emb, repeat_kv
+from transformers.models.mamba2 import modeling_mamba2
+from transformers.models.qwen3_next import modeling_qwen3_next
 
 torch.manual_seed(7)
 cases = []
@@ -74,7 +77,7 @@ BATCH = object()
 Out = In
 
 
-def text(op, operands, outs, attrs, state=None, append=None):
+def text(op, operands, outs, attrs, state=None, append=None, kind="kv_cache"):
     names = ["%at" if o is BATCH else f"%x{i}" if o is not None else "_" for i, o in enumerate(operands)]
     inputs = [f"%x{i}: {o.type()}" for i, o in enumerate(operands) if isinstance(o, In)]
     body = []
@@ -82,6 +85,7 @@ def text(op, operands, outs, attrs, state=None, append=None):
     if append is not None:
         inputs += [f"%k: {append[0].type()}", f"%v: {append[1].type()}"]
         body.append('append "cache"(%k, %v, %at)')
+    if state:
         member = ' "cache"'
     if any(o is BATCH for o in operands) or append is not None:
         inputs.append("%at: Batch")
@@ -93,7 +97,7 @@ def text(op, operands, outs, attrs, state=None, append=None):
     lines += ["axis tokens: 1..", "axis outputs: 0..", "axis batch: 1.."]
     lines += ["class Case: Case {"]
     if state:
-        lines.append(f"  state cache: kv_cache[{', '.join(map(str, state))}]")
+        lines.append(f"  state cache: {kind}[{', '.join(map(str, state))}]")
     lines.append(f"  forward forward({', '.join(inputs)}) {{")
     lines += ["    " + b for b in body] + ["  }", "}", ""]
     return "\n".join(lines)
@@ -121,6 +125,14 @@ a, c = random(3, 4), random(4, 2)
 case("matmul", "matmul", [a, c], a.double() @ c.double())
 a, c = random(2, 1, 3, 4), random(5, 4, 2)
 case("matmul, leading axes broadcast", "matmul", [a, c], a.double() @ c.double())
+a, c = random(3, 2, 4), random(2, 4, 5)
+case("einsum, a product by head", "einsum", [a, c], torch.einsum("thn,hnr->thr", a.double(), c.double()), formula="thn,hnr->thr")
+a, b, c = random(3, 4), random(4, 4), random(4)
+case("einsum, two sums and three operands", "einsum", [a, b, c], torch.einsum("ij,jk,k->i", a.double(), b.double(), c.double()),
+     formula="ij, jk, k -> i")
+case("einsum, a diagonal", "einsum", [b], torch.einsum("ii->i", b), formula="ii->i")
+case("einsum, to one number", "einsum", [b, b], torch.einsum("ij,ji->", b.double(), b.double()), formula="ij,ji->")
+case("einsum, axes turned", "einsum", [a], a.T, formula="ij->ji")
 a, c = random(3), random(4)
 case("outer", "outer", [a, c], torch.outer(a.double(), c.double()))
 
@@ -135,6 +147,12 @@ x, v, i = random(5, 3), random(2, 3), torch.tensor([3, 1])
 y = x.clone()
 y[i] = v
 case("put", "put", [x, In(i, 5), v], y)
+x, i = random(2, 5), torch.tensor([[4, 0, 4], [1, 2, 3]])
+case("take_along", "take_along", [x, In(i, 5)], torch.take_along_dim(x, i, -1))
+x, i = random(2, 3, 2), torch.tensor([[[2, 0]], [[1, 2]]])
+case("take_along, axis 1", "take_along", [x, In(i, 3)], torch.take_along_dim(x, i, 1), axis=1)
+case("take_along, of indices, axis 0", "take_along", [In(torch.tensor([[7, 8], [9, 6]]), 10), In(torch.tensor([[1, 0]]), 2)],
+     Out(torch.tensor([[9, 8]]), 10), axis=0)
 i = torch.tensor([[2, 0, 3]])
 case("one_hot", "one_hot", [In(i, 4)], F.one_hot(i, 5).float(), count=5)
 x = torch.tensor([[0.5, 2.0, -1.0, 1.0], [3.0, -2.0, 4.0, 0.0]])
@@ -245,6 +263,86 @@ for name, attrs in {"attend, cache": {"mask": "causal"}, "attend, cache, window 
     graph = text("attend", operands, [Out(y, shape=("tokens", H, dv))], {**attrs, "scale": scale}, (Hk, d, dv),
                  (In(k, shape=("tokens", Hk, d)), In(v, shape=("tokens", Hk, dv))))
     cases.append({"name": name, "ops": ["attend", "append"], "graph": graph, "runs": runs})
+
+
+# ---- states: sequences in pieces, several in a call, against each of them at once ----
+PIECES = ([[0, 5], [1, 1]], [[2, 1], [1, 3]], [[0, 1]], [[1, 2], [2, 4], [0, 3]])
+LENGTHS = {s: sum(n for piece in PIECES for of, n in piece if of == s) for s in (0, 1, 2)}
+
+
+def state_case(name, op, kind, state, operands, whole, append=None, tol=None, **attrs):
+    """`operands`: per name what is given: a tensor for every call, BATCH, or a key of `whole`. `whole[s]`: by key the rows of
+    sequence s, and under "y" the result's."""
+    done = {s: 0 for s in LENGTHS}
+    runs = []
+    for segments in PIECES:
+        rows = {}
+        for s, n in segments:
+            for key, t in whole[s].items():
+                rows.setdefault(key, []).append(t[done[s]:done[s] + n])
+            done[s] += n
+        rows = {key: torch.cat(parts) for key, parts in rows.items()}
+        given = {f"x{i}": rows[o] if isinstance(o, str) else o for i, o in enumerate(operands) if o is not None and o is not BATCH}
+        if append:
+            given.update({"k": rows[append[0]], "v": rows[append[1]]})
+        runs.append({"inputs": {key: array(t) for key, t in given.items()}, "segments": segments, "outputs": [array(rows["y"])]})
+    by_tokens = lambda key: In(whole[0][key], shape=("tokens", *whole[0][key].shape[1:]))
+    typed = [by_tokens(o) if isinstance(o, str) else o if o is None or o is BATCH else In(o) for o in operands]
+    graph = text(op, typed, [by_tokens("y")], attrs, state, tuple(map(by_tokens, append)) if append else None, kind)
+    c = {"name": name, "ops": [op, "append"] if append else [op], "graph": graph, "runs": runs}
+    if tol:
+        c["tolerance"] = tol
+    cases.append(c)
+
+
+for bias in (True, False):
+    w, b, whole = random(3, 4), random(3) if bias else None, {}
+    for s, n in LENGTHS.items():
+        x = random(n, 3)
+        y = modeling_mamba2.causal_conv1d_fn(x.double().T[None], w.double(), b.double() if bias else None)[0].T
+        whole[s] = {"x": x, "y": y}
+    state_case("causal_conv1d, as Mamba-2" + ("" if bias else ", no bias"), "causal_conv1d", "ring", (3, 3), ["x", w, b, BATCH],
+               whole)
+
+# Four heads of 3 channels, two groups of b and c, states of 5; the reference goes in chunks of 2.
+a, d, whole = -random(4, low=0.1, high=2), random(4), {}
+for s, n in LENGTHS.items():
+    x, dt, b, c = random(n, 4, 3), random(n, 4, low=0.01, high=2), random(n, 2, 5), random(n, 2, 5)
+    y = modeling_mamba2.mamba2_chunk_scan(x[None], dt[None], a, b[None], c[None], 2, D=d)[0]
+    whole[s] = {"x": x, "dt": dt, "b": b, "c": c, "y": y}
+state_case("ssd_scan, as Mamba-2", "ssd_scan", "recurrent", (4, 3, 5), ["x", "dt", a, "b", "c", d, BATCH], whole, tol=1e-5)
+
+# Two key heads of 4 channels, four value heads of 3; the reference goes in chunks of 3, and token by token.
+for normalize, rule in ((1e-6, modeling_qwen3_next.torch_chunk_gated_delta_rule),
+                        (None, modeling_qwen3_next.torch_recurrent_gated_delta_rule)):
+    whole = {}
+    for s, n in LENGTHS.items():
+        q, k, v = random(n, 2, 4), random(n, 2, 4) / (1 if normalize else 4), random(n, 4, 3)
+        k = torch.round(k * 1000) / 1000
+        decay, beta = -random(n, 4, low=0.01, high=2), random(n, 4, low=0.05, high=0.95)
+        if normalize:
+            q[0] = q[0] / 1000                                 # so small that eps is felt
+        y, _ = rule(q[None], k[None], v[None], g=decay[None], beta=beta[None], use_qk_l2norm_in_kernel=normalize is not None,
+                    **({"chunk_size": 3} if normalize else {}), initial_state=None, output_final_state=False)
+        whole[s] = {"q": q, "k": k, "v": v, "decay": decay, "beta": beta, "y": y[0]}
+    state_case("gated_delta, as Qwen3-Next" + (", normalized" if normalize else ""), "gated_delta", "recurrent", (4, 4, 3),
+               ["q", "k", "v", "decay", "beta", BATCH], whole, tol=1e-5, scale=4 ** -0.5,
+               **({"normalize": normalize} if normalize else {}))
+
+# Three heads: 4 channels from the latent of 5, 2 that are turned, values of 3; DeepSeek-V3's own expansion.
+up, whole, holder = random(3 * (4 + 3), 5), {}, Holder()
+holder.num_key_value_groups, holder.qk_nope_head_dim, holder.v_head_dim, holder.qk_rope_head_dim = 1, 4, 3, 2
+holder.kv_b_proj = lambda latent: F.linear(latent, up.double())
+for s, n in LENGTHS.items():
+    q_nope, q_rope, latent, key = random(n, 3, 4), random(n, 3, 2), random(n, 5), random(n, 2)
+    k, v = modeling_deepseek_v3.DeepseekV3Attention.expand_kv(holder, latent.double()[None, None], key.double()[None, None])
+    mask = torch.zeros(1, 1, n, n, dtype=torch.float64).masked_fill(~causal(n), -math.inf)
+    q = torch.cat([q_nope, q_rope], -1).double().transpose(0, 1)[None]
+    scores_of = q @ k.transpose(2, 3) * 0.4 + mask
+    y = (torch.softmax(scores_of, -1) @ v)[0].transpose(0, 1)
+    whole[s] = {"q_nope": q_nope, "q_rope": q_rope, "latent": latent, "key": key, "y": y}
+state_case("attend_latent, as DeepSeek-V3", "attend_latent", "latent_cache", (5, 2), ["q_nope", "q_rope", BATCH, up], whole,
+           append=("latent", "key"), mask="causal", scale=0.4)
 
 
 # ---- rope ----

@@ -159,7 +159,7 @@ TEST_CASE("faults of members, calls and loops in functions") {
   edit_finds("constant_ref \"rope.freqs\"", "constant_ref \"rope.factors\"", "\"rope.factors\" is no const");
   edit_finds("append \"cache\"", "append \"cash\"", "class Attention has no member \"cash\"");
   edit_finds("append \"cache\"", "append \"q_proj\"", "\"q_proj\" is no state");
-  edit_finds("append \"cache\"", "append", "append: no state to append to");
+  edit_finds("append \"cache\"", "append", "append: no state, a KVCache, is named");
   edit_finds("attend \"cache\"", "attend", "attend: k is missing");
   edit_finds("stage \"q_proj\"", "stage \"q_prj\"", "no child at the stage \"q_prj\"");
   edit_finds("call \"self_attn\".forward(%2, %at)", "call \"self_attn\".backward(%2, %at)",

@@ -1,4 +1,5 @@
 // Attention, head by head and query by query, and what goes with it.
+#include <algorithm>
 #include <cmath>
 
 #include "frontend/graph/eval/reference.h"
@@ -67,27 +68,34 @@ Settings settings_of(const Call& c, std::size_t head) {
   return s;
 }
 
+// Rows of the sequence that a call may see: those appended, up to its own last token.
+std::int64_t rows_of(const State& cache, const Segment& segment) {
+  const auto slot = cache.slots.find(segment.slot);
+  if (slot == cache.slots.end()) return 0;
+  return std::min(static_cast<std::int64_t>(slot->second.k.size() / cache.k_row()), segment.start + segment.tokens);
+}
+
 // attend(q, cache, at): each token sees the rows of its own sequence.
 Status attend_state(Call& c, const Mask& mask) {
   const Array& q = c.in(0);
   Array& y = c.out();
-  const KvState& cache = *c.state;
+  const State& cache = *c.state;
+  const std::size_t kv_heads = cache.sizes[0], d = cache.sizes[1], dv = cache.sizes[2];
   const auto heads = static_cast<std::size_t>(q.shape[1]);
-  const std::size_t group = heads / cache.heads;                              // query heads to one key head
+  const std::size_t group = heads / kv_heads;                                 // query heads to one key head
   for (std::size_t t = 0; t < static_cast<std::size_t>(q.shape[0]); ++t) {
     const Segment& segment = c.batch->segments[static_cast<std::size_t>(c.batch->sequence[t])];
     const auto slot = cache.slots.find(segment.slot);
-    const std::int64_t rows =
-        slot == cache.slots.end() ? 0 : static_cast<std::int64_t>(slot->second.k.size() / (cache.heads * cache.dim));
+    const std::int64_t rows = rows_of(cache, segment);
     for (std::size_t h = 0; h < heads; ++h) {
       std::vector<Key> keys;
-      for (std::int64_t j = 0; j < std::min(rows, segment.start + segment.tokens); ++j) {
+      for (std::int64_t j = 0; j < rows; ++j) {
         if (!sees(c.batch->positions[t], j, mask.causal, mask.window)) continue;
-        const std::size_t row = static_cast<std::size_t>(j) * cache.heads + h / group;
-        keys.push_back({slot->second.k.data() + row * cache.dim, slot->second.v.data() + row * cache.value_dim, 0});
+        const std::size_t row = static_cast<std::size_t>(j) * kv_heads + h / group;
+        keys.push_back({slot->second.k.data() + row * d, slot->second.v.data() + row * dv, 0});
       }
-      attend_one(q.reals.data() + (t * heads + h) * cache.dim, cache.dim, keys, settings_of(c, h),
-                 y.reals.data() + (t * heads + h) * cache.value_dim, cache.value_dim, y.dtype);
+      attend_one(q.reals.data() + (t * heads + h) * d, d, keys, settings_of(c, h),
+                 y.reals.data() + (t * heads + h) * dv, dv, y.dtype);
     }
   }
   return {};
@@ -142,14 +150,60 @@ Status attend(Call& c) {
   return c.state != nullptr ? attend_state(c, mask) : attend_plain(c, mask);
 }
 
+// The keys and values are worked out from the latents in f64 and never rounded: what an expanded and an absorbed kernel
+// must both come to.
+Status attend_latent(Call& c) {
+  const Array &q_nope = c.in(0), &q_rope = c.in(1), &up = c.in(3);
+  Array& y = c.out();
+  const State& cache = *c.state;
+  const std::size_t rank = cache.sizes[0], r = cache.sizes[1];
+  const auto heads = static_cast<std::size_t>(q_nope.shape[1]), n = static_cast<std::size_t>(q_nope.shape[2]),
+             v = static_cast<std::size_t>(y.shape[2]);
+  const bool causal = string_attr(c.op, "mask", "causal") == "causal";
+  const double scale = real_attr(c.op, "scale", 1);
+  // Row `row` of up · latent.
+  const auto raised = [&](std::size_t row, const float* latent) {
+    double sum = 0;
+    for (std::size_t i = 0; i < rank; ++i) sum += double{up.reals[row * rank + i]} * latent[i];
+    return sum;
+  };
+  for (std::size_t t = 0; t < static_cast<std::size_t>(q_nope.shape[0]); ++t) {
+    const Segment& segment = c.batch->segments[static_cast<std::size_t>(c.batch->sequence[t])];
+    const auto slot = cache.slots.find(segment.slot);
+    std::int64_t rows = rows_of(cache, segment);
+    if (causal) rows = std::min(rows, c.batch->positions[t] + 1);
+    for (std::size_t h = 0; h < heads && rows > 0; ++h) {
+      std::vector<double> logits;
+      for (std::size_t j = 0; j < static_cast<std::size_t>(rows); ++j) {
+        double dot = 0;
+        for (std::size_t i = 0; i < n; ++i)
+          dot += q_nope.reals[(t * heads + h) * n + i] * raised(h * (n + v) + i, slot->second.k.data() + j * rank);
+        for (std::size_t i = 0; i < r; ++i)
+          dot += double{q_rope.reals[(t * heads + h) * r + i]} * slot->second.v[j * r + i];
+        logits.push_back(scale * dot);
+      }
+      const double largest = *std::max_element(logits.begin(), logits.end());
+      double total = 0;
+      for (double& logit : logits) total += logit = std::exp(logit - largest);
+      for (std::size_t i = 0; i < v; ++i) {
+        double sum = 0;
+        for (std::size_t j = 0; j < logits.size(); ++j)
+          sum += logits[j] * raised(h * (n + v) + n + i, slot->second.k.data() + j * rank);
+        y.reals[(t * heads + h) * v + i] = round_to(y.dtype, sum / total);
+      }
+    }
+  }
+  return {};
+}
+
 // Rows of the call go after those that the sequence had; what a failed call left beyond them is dropped.
 Status append(Call& c) {
   const Array &k = c.in(0), &v = c.in(1);
-  KvState& cache = *c.state;
-  const std::size_t k_row = cache.heads * cache.dim, v_row = cache.heads * cache.value_dim;
+  State& cache = *c.state;
+  const std::size_t k_row = cache.k_row(), v_row = cache.v_row();
   std::size_t row = 0;
   for (const Segment& g : c.batch->segments) {
-    KvState::Rows& rows = cache.slots[g.slot];
+    State::Slot& rows = cache.slots[g.slot];
     const auto start = static_cast<std::size_t>(g.start), tokens = static_cast<std::size_t>(g.tokens);
     if (rows.k.size() < start * k_row)
       return Error{"state",

@@ -70,4 +70,18 @@ Status top_k(Call& c) {
   return {};
 }
 
+Status take_along(Call& c) {
+  const Array &x = c.in(0), &index = c.in(1);
+  const std::size_t axis = axis_attr(c.op, x.shape.size());
+  if (Status s = in_range(c, index, x.shape[axis]); !s) return s;
+  const AxisView from(x.shape, axis), to(index.shape, axis);
+  for (std::size_t o = 0; o < to.outer; ++o)
+    for (std::size_t j = 0; j < to.n; ++j)
+      for (std::size_t i = 0; i < to.inner; ++i) {
+        const std::size_t at = to.at(o, j, i);
+        copy_element(x, from.at(o, static_cast<std::size_t>(index.integers[at]), i), c.out(), at);
+      }
+  return {};
+}
+
 }  // namespace modelc::graph::eval::reference

@@ -49,4 +49,47 @@ Status outer(Call& c) {
   return {};
 }
 
+// The sum over every letter that the result has not; the letters are numbered, the result's first.
+Status einsum(Call& c) {
+  const Einsum e = *parse_einsum(string_attr(c.op, "formula", ""));
+  Array& y = c.out();
+  std::string letters = e.result;
+  for (const std::string& o : e.operands)
+    for (char letter : o)
+      if (letters.find(letter) == std::string::npos) letters += letter;
+  constexpr double most = 1e10;                                               // products of numbers
+  Shape inner;                                                                // sizes of the letters that are summed
+  std::vector<std::vector<std::size_t>> steps;                                // of each operand, by letter
+  std::vector<std::int64_t> sizes(letters.size(), 1);
+  for (std::size_t i = 0; i < e.operands.size(); ++i) {
+    const std::vector<std::size_t> strides = strides_of(c.in(i).shape);
+    std::vector<std::size_t>& step = steps.emplace_back(letters.size(), 0);
+    for (std::size_t axis = 0; axis < e.operands[i].size(); ++axis) {
+      const std::size_t letter = letters.find(e.operands[i][axis]);
+      step[letter] += strides[axis];                                          // a letter twice in one operand: its diagonal
+      sizes[letter] = c.in(i).shape[axis];
+    }
+  }
+  double terms = 1;
+  for (std::int64_t s : sizes) terms *= static_cast<double>(s);
+  if (terms > most) return Error{"size", "einsum: too many terms for the evaluator", {}, ""};
+  inner.assign(sizes.begin() + static_cast<std::ptrdiff_t>(e.result.size()), sizes.end());
+  for_each_index(y.shape, [&](const Shape& outer, std::size_t flat) {
+    double sum = 0;
+    for_each_index(inner, [&](const Shape& index, std::size_t) {
+      double product = 1;
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        std::size_t at = 0;
+        for (std::size_t letter = 0; letter < letters.size(); ++letter)
+          at += steps[i][letter] * static_cast<std::size_t>(letter < outer.size() ? outer[letter]
+                                                                                   : index[letter - outer.size()]);
+        product *= c.in(i).reals[at];
+      }
+      sum += product;
+    });
+    y.reals[flat] = round_to(y.dtype, sum);
+  });
+  return {};
+}
+
 }  // namespace modelc::graph::eval::reference
