@@ -4,7 +4,8 @@
 #include <limits>
 
 #include "runtime/base/strings.h"
-#include "runtime/checkpoint/convert.h"
+#include "runtime/encoding/convert.h"
+#include "runtime/encoding/decode.h"
 
 namespace modelc {
 
@@ -53,18 +54,18 @@ Result<TensorBytes> CheckpointData::bytes(const TensorInfo& tensor) {
 }
 
 Result<std::vector<float>> CheckpointData::read_f32(const TensorInfo& tensor) {
-  const std::optional<DType> type = dtype_of(tensor.encoding);
-  if (!type || !is_float(*type) || bits(*type) < 16)
+  if (!is_float(tensor.encoding))
     return Error{"encoding",
                  "tensor " + quote(tensor.name) + " is " + std::string(name(tensor.encoding)) +
-                     "; f64, f32, f16 and bf16 can be read as f32", {}, {}};
+                     "; only what stands for real numbers can be read as f32", {}, {}};
   const Result<TensorBytes> stored = bytes(tensor);
   if (!stored) return stored.error();
   // The index was checked: the elements fill the tensor's bytes, which lie in the file.
-  std::vector<float> values(stored->size / static_cast<std::size_t>(modelc::bytes(*type)));
-  const bool converted = convert_to_f32(*type, stored->data, values);
-  assert(converted);
-  (void)converted;
+  std::vector<float> values(stored->size / static_cast<std::size_t>(block_bytes(tensor.encoding)) *
+                            static_cast<std::size_t>(block_elements(tensor.encoding)));
+  const bool decoded = decode(tensor.encoding, stored->data, values);
+  assert(decoded);
+  (void)decoded;
   return values;
 }
 

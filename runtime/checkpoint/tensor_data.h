@@ -33,8 +33,8 @@ class CheckpointData {
   // was read, and those of ReadFile.
   Result<TensorBytes> bytes(std::string_view name);
   Result<TensorBytes> bytes(const TensorInfo& tensor);
-  // All elements as f32: f16, bf16 and f32 exactly (NaN payloads too), f64 rounded to nearest even. Others are refused
-  // ("encoding").
+  // All elements as f32: f16, bf16 and f32 exactly (NaN payloads too), f64 rounded to nearest even, packed blocks as
+  // encoding/decode.h defines them. Integers, bool and c64 are refused ("encoding").
   Result<std::vector<float>> read_f32(const TensorInfo& tensor);
   // Whole numbers of any integer type or bool as int64; a u64 above 2^63 - 1 is refused ("range").
   Result<std::vector<std::int64_t>> read_i64(const TensorInfo& tensor);

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "runtime/base/strings.h"
-#include "runtime/checkpoint/convert.h"
+#include "runtime/encoding/convert.h"
 #include "runtime/checkpoint/mapping.h"
 #include "runtime/device/binder.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runtime/base/thread_team.h"
-#include "runtime/checkpoint/convert.h"
+#include "runtime/encoding/convert.h"
 #include "runtime/device/device.h"
 #include "runtime/kv_cache/kv_cache.h"
 

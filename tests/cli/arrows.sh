@@ -20,13 +20,14 @@ allowed() {
 
 allowed runtime/abi
 allowed runtime/base runtime/abi
+allowed runtime/encoding runtime/base runtime/abi
 allowed runtime/tensor runtime/base runtime/abi
-allowed runtime/checkpoint runtime/base runtime/abi
+allowed runtime/checkpoint runtime/encoding runtime/base runtime/abi
 allowed runtime/tokenizer runtime/base runtime/abi
 allowed runtime/sampler runtime/base runtime/abi
 allowed runtime/kv_cache runtime/device runtime/tensor runtime/base runtime/abi
-allowed runtime/device runtime/kv_cache runtime/tensor runtime/checkpoint runtime/base runtime/abi
-allowed runtime/cpu runtime/device runtime/kv_cache runtime/tensor runtime/base runtime/abi
+allowed runtime/device runtime/kv_cache runtime/tensor runtime/checkpoint runtime/encoding runtime/base runtime/abi
+allowed runtime/cpu runtime/device runtime/kv_cache runtime/tensor runtime/encoding runtime/base runtime/abi
 allowed runtime/generate runtime/device runtime/kv_cache runtime/tokenizer runtime/sampler runtime/checkpoint runtime/tensor runtime/base runtime/abi
 allowed runtime/main runtime/generate runtime/device runtime/kv_cache runtime/tokenizer runtime/sampler runtime/checkpoint runtime/tensor runtime/base runtime/abi
 allowed frontend/source runtime/base runtime/abi

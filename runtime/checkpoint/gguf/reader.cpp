@@ -33,7 +33,7 @@
 
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/strings.h"
-#include "runtime/checkpoint/convert.h"
+#include "runtime/encoding/convert.h"
 #include "runtime/checkpoint/first_bytes.h"
 #include "runtime/checkpoint/gguf/types.h"
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <thread>
 
-#include "runtime/checkpoint/convert.h"
+#include "runtime/encoding/convert.h"
 #include "runtime/checkpoint/open.h"
 #include "runtime/checkpoint/tensor_data.h"
 #include "tests/runtime/base/temporary_folder.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/convert.h"
+#include "runtime/encoding/convert.h"
 #include "runtime/cpu/isa.h"
 #include "runtime/device/device.h"
 

@@ -1,7 +1,7 @@
 // The handwritten model, whole: against transformers' numbers, and against itself in other pieces and batches.
 #include <map>
 
-#include "runtime/checkpoint/convert.h"
+#include "runtime/encoding/convert.h"
 #include "runtime/checkpoint/open.h"
 #include "runtime/kv_cache/kv_cache.h"
 #include "tests/runtime/device/llama_support.h"

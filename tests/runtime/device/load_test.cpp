@@ -2,7 +2,7 @@
 #include <chrono>
 #include <fstream>
 
-#include "runtime/checkpoint/convert.h"
+#include "runtime/encoding/convert.h"
 #include "tests/runtime/device/llama_support.h"
 
 using namespace modelc;

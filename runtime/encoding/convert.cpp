@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/convert.h"
+#include "runtime/encoding/convert.h"
 
 namespace modelc {
 namespace {
