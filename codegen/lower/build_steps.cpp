@@ -28,8 +28,12 @@ class Builder {
     out.signature = f.signature;
     out.where = f.where;
     out.buffers = p_.buffers;
-    out.takes_batch = false;
-    for (const graph::Parameter& p : f.inputs) out.takes_batch |= f.values[p.value.index].type.kind != graph::TypeKind::tensor;
+    out.at = plan::TakesAt::none;
+    for (const graph::Parameter& p : f.inputs) {
+      const graph::TypeKind kind = f.values[p.value.index].type.kind;
+      if (kind == graph::TypeKind::batch) out.at = plan::TakesAt::batch;
+      if (kind == graph::TypeKind::sequences) out.at = plan::TakesAt::sequences;
+    }
     for (ValueIndex v : d_.inputs) {
       out.inputs.push_back(*p_.buffer_of[v]);
       out.input_names.push_back(d_.values[v].name);
@@ -40,6 +44,7 @@ class Builder {
     }
     out.shapes = shapes(f);
     out.steps = steps(d_.nodes);
+    out.advances = advances_;
     out.frame_bytes = p_.frame_bytes;
     out.peak_bytes = d_.dims->add(p_.frame_bytes, deepest_);
     return out;
@@ -198,10 +203,14 @@ class Builder {
     return r.stage;
   }
 
-  void grow(graph::DimId peak) { deepest_ = upper_of(*d_.dims, deepest_, peak); }
-  void callee_peak(graph::ClassId id, const std::string& name) {
-    for (const plan::Function& f : program_.classes[id.index].functions)
-      if (f.name == name) grow(f.peak_bytes);
+  // What this function needs for, and does by, a function that it calls.
+  void callee(graph::ClassId id, const std::string& name) {
+    for (const plan::Function& f : program_.classes[id.index].functions) {
+      if (f.name != name) continue;
+      deepest_ = upper_of(*d_.dims, deepest_, f.peak_bytes);
+      advances_ |= f.advances;
+      callee_at_ = f.at;
+    }
   }
   graph::ClassId own_id() const { return {static_cast<std::uint32_t>(d_.owner - d_.module->classes.data())}; }
   std::vector<graph::ClassId> elements(const std::string& member) const {
@@ -209,17 +218,17 @@ class Builder {
     const graph::ChildDecl* list = ref ? graph::list_of(*d_.module, *ref) : nullptr;
     return list ? list->elements : std::vector<graph::ClassId>{};
   }
-  void call_peak(const Node& n) {
+  void look_at_callee(const Node& n) {
     const bool in_loop = n.member.empty() || n.member[0] == '.';
     if (!in_loop) {
-      if (const auto ref = graph::find_member(*d_.module, own_id(), n.member)) callee_peak(ref->owner, n.callee);
+      if (const auto ref = graph::find_member(*d_.module, own_id(), n.member)) callee(ref->owner, n.callee);
       return;
     }
     std::set<std::uint32_t> seen;
     for (graph::ClassId e : loop_elements_) {
       if (!seen.insert(e.index).second) continue;
       const auto ref = graph::find_member(*d_.module, e, n.member.empty() ? "" : n.member.substr(1));
-      if (ref) callee_peak(n.member.empty() ? e : ref->owner, n.callee);
+      if (ref) callee(n.member.empty() ? e : ref->owner, n.callee);
     }
   }
 
@@ -253,9 +262,9 @@ class Builder {
         break;
       case NodeKind::layer_norm: s.kind = plan::LayerNorm{in(n, 0), in(n, 1), in(n, 2), n.eps, out(0)}; break;
       case NodeKind::rope: s.kind = plan::Rope{in(n, 0), in(n, 1), in(n, 2), n.halves, out(0)}; break;
-      case NodeKind::append: s.kind = plan::Append{n.member, in(n, 0), in(n, 1)}; break;
+      case NodeKind::append: s.kind = plan::Append{n.member, in(n, 0), in(n, 1), plan::BatchRef{}}, advances_ = true; break;
       case NodeKind::attend:
-        s.kind = plan::Attend{in(n, 0), n.member, in(n, 1), in(n, 2), in(n, 3), n.causal, n.scale, n.softcap, n.window, out(0)};
+        s.kind = plan::Attend{in(n, 0), n.member, in(n, 1), in(n, 2), plan::BatchRef{}, in(n, 3), n.causal, n.scale, n.softcap, n.window, out(0)};
         break;
       case NodeKind::map: {
         plan::MapKernel k = n.kernel;
@@ -268,10 +277,11 @@ class Builder {
       case NodeKind::copy: s.kind = plan::Copy{in(n, 0), out(0)}; break;
       case NodeKind::fill: s.kind = plan::Fill{n.fill, out(0)}; break;
       case NodeKind::call: {
-        plan::Call c{n.member, n.callee, {}, {}};
+        plan::Call c{n.member, n.callee, {}, {}, {}};
         for (std::size_t i = 0; i < n.in.size(); ++i) c.inputs.push_back(in(n, i));
         for (std::size_t i = 0; i < n.out.size(); ++i) c.outs.push_back(out(i));
-        call_peak(n);
+        look_at_callee(n);
+        if (callee_at_ != plan::TakesAt::none) c.at = plan::BatchRef{};
         s.kind = std::move(c);
         break;
       }
@@ -307,6 +317,8 @@ class Builder {
   plan::Class& class_;
   plan::Program& program_;
   graph::DimId deepest_{};
+  bool advances_ = false;
+  plan::TakesAt callee_at_ = plan::TakesAt::none;            // of the last call looked at
   std::vector<graph::ClassId> loop_elements_;
 };
 

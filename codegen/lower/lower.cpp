@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include "codegen/lower/draft.h"
 #include "codegen/lower/sizes.h"
 #include "codegen/plan/verifier.h"
 #include "frontend/graph/members.h"
+#include "runtime/abi/axes.h"
 
 namespace modelc::lower {
 
@@ -73,8 +72,6 @@ class Seams {
       : m_(m), class_(c), f_(f), to_(to) {}
   void check() {
     const bool entry = &class_ == &m_.of(m_.root) && f_.kind != graph::FunctionKind::init;
-    for (const graph::Value& v : f_.values)
-      for (graph::DimId d : v.type.shape) axes(d);
     if (entry) {
       for (graph::ValueId r : f_.body.results) {
         const graph::Type& t = f_.values[r.index].type;
@@ -84,7 +81,6 @@ class Seams {
         const graph::Type& t = f_.values[p.value.index].type;
         if (t.index_bound && !m_.dims.is_constant(*t.index_bound))
           later(fmt::format("input `{}`, an index below a size of run time,", p.name), f_.where);
-        if (t.kind == graph::TypeKind::sequences) later(fmt::format("input `{}` of type Sequences", p.name), f_.where);
       }
     }
     if (f_.kind == graph::FunctionKind::init) no_weights(f_.body);
@@ -94,15 +90,6 @@ class Seams {
  private:
   void later(const std::string& what, const graph::Where& where) {
     to_.push_back({what + " is not carried out by the C++ backend yet", where});
-  }
-  void axes(graph::DimId d) {
-    for (const auto& term : m_.dims.terms(d))
-      for (std::uint32_t index : term.atoms) {
-        const auto& atom = m_.dims.atom(index);
-        const std::string& name = atom.divisor == 0 ? m_.dims.axis(atom.axis).name : "div";
-        if (atom.divisor == 0 && (name == "tokens" || name == "outputs" || name == "batch")) continue;
-        if (said_.insert(name).second) later(fmt::format("run-time axis `{}`", name), f_.where);
-      }
   }
   void no_weights(const graph::Block& b) {
     for (const graph::Op& op : b.ops)
@@ -124,7 +111,6 @@ class Seams {
   const graph::Class& class_;
   const graph::Function& f_;
   std::vector<Unsupported>& to_;
-  std::set<std::string> said_;
 };
 
 }  // namespace
@@ -135,6 +121,9 @@ Lowered lower(std::shared_ptr<const graph::Module> module) {
   program.graph = module;
   program.dims = std::make_shared<graph::DimTable>(module->dims);
   program.step_value_bytes = program.dims->constant(0);
+  if (module->dims.axes().size() > StepSizes::max_axes)
+    result.failures.push_back({fmt::format("{} run-time axes: not carried out by the C++ backend yet, which has room for {}",
+                                           module->dims.axes().size(), StepSizes::max_axes), {}, false});
 
   for (const graph::Class& c : module->classes) {
     plan::Class cls;

@@ -42,8 +42,9 @@ struct WeightRef { std::string member; std::optional<std::vector<graph::DimId>> 
 struct ConstRef { std::string member; std::optional<std::vector<graph::DimId>> view = {}; };    // "rope.freqs"
 struct StepValueRef { std::uint32_t index = 0; std::vector<graph::DimId> shape; };   // Class::step_values
 struct BatchField { std::string field; std::optional<std::vector<graph::DimId>> view = {}; };   // positions, lengths, …
+struct BatchRef {};                              // the function's own Batch or Sequences
 struct Absent {};
-using Operand = std::variant<Absent, BufferRef, WeightRef, ConstRef, StepValueRef, BatchField>;
+using Operand = std::variant<Absent, BufferRef, WeightRef, ConstRef, StepValueRef, BatchField, BatchRef>;
 
 // ---- buffers --------------------------------------------------------------------------------------------------------
 enum class BufferKind : std::uint8_t {
@@ -75,11 +76,11 @@ struct RmsNorm { Operand x, w; double eps = 0, offset = 0; Operand out; };
 struct AddRmsNorm { Operand x, y, w; double eps = 0, offset = 0; Operand sum, out; };
 struct LayerNorm { Operand x, w, b; double eps = 0; Operand out; };
 struct Rope { Operand x, cos, sin; bool halves = true; Operand out; };
-struct Append { std::string state; Operand k, v; };
+struct Append { std::string state; Operand k, v, at; };
 struct Attend {
   Operand q;
   std::string state;                             // a state's member name, or "" with k and v given
-  Operand k, v, sinks;
+  Operand k, v, at, sinks;
   bool causal = true;
   double scale = 1, softcap = 0;
   std::int64_t window = 0;
@@ -87,7 +88,8 @@ struct Attend {
 };
 struct Map { KernelId kernel; std::vector<Operand> inputs; Operand out; };
 struct Copy { Operand from, to; };
-struct Call { std::string member; std::string function; std::vector<Operand> inputs, outs; }; // member "" in a loop: its element
+struct Call { std::string member; std::string function; std::vector<Operand> inputs; Operand at; std::vector<Operand> outs; };
+                                                 // member "" in a loop: its element
 // A fill with numbers known when the code is written: 0, 1, 2, … when `values` is empty.
 struct Fill { std::vector<double> values; Operand out; };
 // For every element of a list of children. A carried value has two buffers: the body reads `current` and writes `next`,
@@ -104,17 +106,21 @@ struct Step {
   graph::Where where;
 };
 
+// What a function takes beside its tensors.
+enum class TakesAt : std::uint8_t { none, sequences, batch };
+
 // ---- functions and classes ------------------------------------------------------------------------------------------
 struct Function {
   std::string name;                              // "forward"
   graph::FunctionKind kind = graph::FunctionKind::forward;
   std::string signature;                         // as written, for the comment
   std::string shapes;                            // "forward(x: [tokens, 576], at: Batch) -> [tokens, 576]"
-  std::vector<BufferId> inputs;                  // in order; the Batch is not among them
+  std::vector<BufferId> inputs;                  // in order; a Batch or Sequences is not among them
   std::vector<std::string> input_names;
   std::vector<BufferId> outputs;
   std::vector<std::string> output_names;
-  bool takes_batch = true;
+  TakesAt at = TakesAt::batch;
+  bool advances = false;                         // it, or what it calls, appends the batch's tokens to a state
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
   graph::DimId frame_bytes;

@@ -102,6 +102,7 @@ class Printer {
     if (const auto* c = std::get_if<ConstRef>(&o)) return c->member + view(c->view);
     if (const auto* s = std::get_if<StepValueRef>(&o)) return "once " + class_->step_values[s->index].name;
     if (const auto* f = std::get_if<BatchField>(&o)) return "at." + f->field + view(f->view);
+    if (std::holds_alternative<BatchRef>(o)) return "at";
     return "none";
   }
 

@@ -27,7 +27,9 @@ class Verifier {
       where_ = class_->source->name;
       packs();
       for (const Function& f : class_->functions) function(f);
+      in_step_value_ = true;
       for (const StepValue& v : class_->step_values) function(v.compute);
+      in_step_value_ = false;
     }
   }
 
@@ -83,6 +85,11 @@ class Verifier {
       if (!member(c->member, graph::MemberKind::constant)) problem("no const " + c->member);
     } else if (const auto* s = std::get_if<StepValueRef>(&o)) {
       if (s->index >= class_->step_values.size()) problem("a step value that is not there");
+    } else if (std::holds_alternative<BatchField>(o)) {
+      // A step value is computed in whatever function asks for it first, which has the batch.
+      if (f_->at != TakesAt::batch && !in_step_value_) problem("a field of a batch that the function does not take");
+    } else if (std::holds_alternative<BatchRef>(o)) {
+      if (f_->at == TakesAt::none) problem("a batch that the function does not take");
     }
   }
 
@@ -128,6 +135,7 @@ class Verifier {
   const Class* class_ = nullptr;
   const Function* f_ = nullptr;
   std::vector<bool> written_;
+  bool in_step_value_ = false;
   std::string where_;
 };
 

@@ -17,12 +17,16 @@ struct Walk {
   void operator()(const AddRmsNorm& s) const { r(s.x), r(s.y), r(s.w), w(s.sum), w(s.out); }
   void operator()(const LayerNorm& s) const { r(s.x), r(s.w), r(s.b), w(s.out); }
   void operator()(const Rope& s) const { r(s.x), r(s.cos), r(s.sin), w(s.out); }
-  void operator()(const Append& s) const { r(s.k), r(s.v); }
-  void operator()(const Attend& s) const { r(s.q), r(s.k), r(s.v), r(s.sinks), w(s.out); }
+  void operator()(const Append& s) const { r(s.k), r(s.v), r(s.at); }
+  void operator()(const Attend& s) const { r(s.q), r(s.k), r(s.v), r(s.at), r(s.sinks), w(s.out); }
   void operator()(const Map& s) const { for (const Operand& o : s.inputs) r(o); w(s.out); }
   void operator()(const Copy& s) const { r(s.from), w(s.to); }
   void operator()(const Fill& s) const { w(s.out); }
-  void operator()(const Call& s) const { for (const Operand& o : s.inputs) r(o); for (const Operand& o : s.outs) w(o); }
+  void operator()(const Call& s) const {
+    for (const Operand& o : s.inputs) r(o);
+    r(s.at);
+    for (const Operand& o : s.outs) w(o);
+  }
   void operator()(const Repeat&) const {}
 };
 

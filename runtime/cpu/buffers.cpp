@@ -24,8 +24,8 @@ Buffers::~Buffers() {
   for (auto& entry : owned_) release(*entry.second);
 }
 
-const Buffer* Buffers::keep(Buffer buffer, Kind kind) {
-  auto owned = std::make_unique<Owned>(Owned{buffer, kind});
+const Buffer* Buffers::keep(std::byte* memory, std::int64_t size, Kind kind, std::shared_ptr<const MappedFile> file) {
+  auto owned = std::make_unique<Owned>(Owned{{memory, size, 0, owner_}, kind, std::move(file)});
   const Buffer* key = &owned->buffer;
   const std::lock_guard guard(lock_);
   owned_.emplace(key, std::move(owned));
@@ -45,12 +45,13 @@ Result<const Buffer*> Buffers::allocate(std::int64_t size) {
   }
   if (p == nullptr)
     return Error{"out-of-memory", "the CPU device cannot get " + human_bytes(static_cast<std::uint64_t>(size)), {}, {}};
-  return keep({static_cast<std::byte*>(p), size, 0}, kind);
+  return keep(static_cast<std::byte*>(p), size, kind);
 }
 
-const Buffer* Buffers::adopt(std::span<const std::byte> bytes) {
-  // Kernels only read imported bytes; the mapping behind them is read-only besides.
-  return keep({const_cast<std::byte*>(bytes.data()), static_cast<std::int64_t>(bytes.size()), 0}, Kind::adopted);
+const Buffer* Buffers::adopt(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) {
+  // Kernels only read a file's bytes; the mapping behind them is read-only besides.
+  auto* memory = const_cast<std::byte*>(file->data()) + at;
+  return keep(memory, size, Kind::adopted, std::move(file));
 }
 
 void Buffers::release(Owned& owned) {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <unordered_map>
 
+#include "runtime/base/mapped_file.h"
 #include "runtime/base/result.h"
 #include "runtime/tensor/tensor.h"
 
@@ -16,22 +16,23 @@ namespace modelc::cpu {
 // Owns buffers; from several threads.
 class Buffers {
  public:
-  Buffers() = default;
+  explicit Buffers(const Device* owner = nullptr) : owner_(owner) {}
   Buffers(const Buffers&) = delete;
   ~Buffers();
 
   // `size` bytes, aligned to 64. A large buffer is zero and takes memory page by page as it is touched.
   // "out-of-memory".
   Result<const Buffer*> allocate(std::int64_t size);
-  // Memory of someone else's.
-  const Buffer* adopt(std::span<const std::byte> bytes);
+  // Bytes of a file, which lives as long as the buffer. The caller has checked that they lie in it.
+  const Buffer* adopt(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size);
   void free(const Buffer* buffer);
 
  private:
   enum class Kind : std::uint8_t { heap, mapped, adopted };
-  struct Owned { Buffer buffer; Kind kind; };
-  const Buffer* keep(Buffer buffer, Kind kind);
+  struct Owned { Buffer buffer; Kind kind; std::shared_ptr<const MappedFile> file; };
+  const Buffer* keep(std::byte* memory, std::int64_t size, Kind kind, std::shared_ptr<const MappedFile> file = {});
   static void release(Owned& owned);
+  const Device* owner_;
   std::mutex lock_;
   std::unordered_map<const Buffer*, std::unique_ptr<Owned>> owned_;
 };

@@ -37,9 +37,18 @@ std::string CpuDevice::description() const {
   return "CPU, " + counted(static_cast<std::uint64_t>(team_.size()), "thread") + ", " + kernels_.isa;
 }
 
-void CpuDevice::read(const Tensor& t, std::span<std::byte> to) {
+Result<const Buffer*> CpuDevice::place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) {
+  if (size < 0 || at > file->size() || static_cast<std::uint64_t>(size) > file->size() - at)
+    return Error{"file-shrunk", file->path() + " has " + grouped(static_cast<std::uint64_t>(file->size())) +
+                 " bytes, and no " + grouped(size) + " of them from " + grouped(at) + " on", {}, {}};
+  file->will_need(at, static_cast<std::size_t>(size));
+  return buffers_.adopt(std::move(file), at, size);
+}
+
+Status CpuDevice::read(const Tensor& t, std::span<std::byte> to) {
   assert(static_cast<std::int64_t>(to.size()) == t.size());
   if (!to.empty()) std::memcpy(to.data(), t.host<std::byte>(), to.size());
+  return {};
 }
 
 void CpuDevice::write(std::span<const std::byte> from, const Tensor& t) {
@@ -47,19 +56,25 @@ void CpuDevice::write(std::span<const std::byte> from, const Tensor& t) {
   if (!from.empty()) std::memcpy(t.host<std::byte>(), from.data(), from.size());
 }
 
+bool CpuDevice::reads(Encoding encoding, MatrixUse) const { return stored(encoding).has_value(); }
+
+Status CpuDevice::prepare(Matrix&, MatrixUse) { return {}; }
+
 void CpuDevice::take(const Matrix& table, const Tensor& rows, float scale, const Tensor& out) {
-  assert(table.blocks.size() == 1 && rows.dtype == DType::i32);
-  const RowBlock& block = table.blocks[0];
+  assert(table.results() == 1 && rows.dtype == DType::i32);
   const std::int64_t n = table.columns;
   assert(out.count() == rows.count() * n);
   const std::int32_t* index = rows.host<std::int32_t>();
-  const std::byte* data = block.data.host<std::byte>();
   float* to = out.host<float>();
-  const Stored encoding = stored(block.encoding);
   spread_rows(rows.count(), n, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      assert(index[r] >= 0 && index[r] < block.rows);
-      kernels_.convert(encoding, data + index[r] * block.row_bytes, n, scale, to + r * n);
+      std::size_t b = 0;
+      while (b + 1 < table.blocks.size() && index[r] >= table.blocks[b + 1].first) ++b;
+      const RowBlock& block = table.blocks[b];
+      const std::int64_t row = index[r] - block.first;
+      assert(row >= 0 && row < block.rows);
+      kernels_.convert(*stored(block.encoding), block.data.host<std::byte>() + row * block.row_bytes, n, scale,
+                       to + r * n);
     }
   });
 }

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,10 +17,14 @@
 
 namespace modelc::cpu {
 
-// How a row block is stored, for kernels.
-inline Stored stored(DType t) {
-  assert(t == DType::f32 || t == DType::f16 || t == DType::bf16);
-  return t == DType::f16 ? Stored::f16 : t == DType::bf16 ? Stored::bf16 : Stored::f32;
+// How a row block is stored, for kernels; none for what they do not read.
+constexpr std::optional<Stored> stored(Encoding e) {
+  switch (e) {
+    case Encoding::f32: return Stored::f32;
+    case Encoding::f16: return Stored::f16;
+    case Encoding::bf16: return Stored::bf16;
+    default: return std::nullopt;
+  }
 }
 
 class CpuDevice final : public Device {
@@ -29,9 +34,12 @@ class CpuDevice final : public Device {
   std::string description() const override;
   Result<const Buffer*> allocate(std::int64_t size) override { return buffers_.allocate(size); }
   void free(const Buffer* buffer) override { buffers_.free(buffer); }
-  Result<const Buffer*> import(std::span<const std::byte> bytes) override { return buffers_.adopt(bytes); }
-  void read(const Tensor& t, std::span<std::byte> to) override;
+  Result<const Buffer*> place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) override;
+  Status read(const Tensor& t, std::span<std::byte> to) override;
   void write(std::span<const std::byte> from, const Tensor& t) override;
+  bool reads(Encoding encoding, MatrixUse use) const override;
+  Status prepare(Matrix& matrix, MatrixUse use) override;
+  Status begin(const StepSizes&, const Batch*, const BatchTensors&) override { return {}; }
   Status reserve(KvCache& cache, int slots) override;
 
   void linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) override;
@@ -77,7 +85,7 @@ class CpuDevice final : public Device {
 
   const Kernels& kernels_;
   ThreadTeam team_;
-  Buffers buffers_;
+  Buffers buffers_{this};
   std::mutex lock_;                                        // of what follows: models may share the device
   std::vector<Scratch> scratch_;                           // one a worker
   Scratch partials_, packed_;                              // attention: results of chunks; keys of a call without state

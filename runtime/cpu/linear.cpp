@@ -26,7 +26,7 @@ ProductArgs product_of(const Tensor& x, const Matrix& w, const RowBlock& block, 
   p.x_stride = w.columns;
   p.w = block.data.host<std::byte>() + begin * block.row_bytes;
   p.w_stride = block.row_bytes;
-  p.encoding = stored(block.encoding);
+  p.encoding = *stored(block.encoding);
   p.n = end - begin;
   p.k = w.columns;
   p.bias = block.bias ? block.bias.host<float>() + begin : nullptr;
@@ -36,16 +36,16 @@ ProductArgs product_of(const Tensor& x, const Matrix& w, const RowBlock& block, 
 }  // namespace
 
 void CpuDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) {
-  assert(outs.size() == w.blocks.size() && (!residual || outs.size() == 1));
-  const std::int64_t k = w.columns,
-                     m = k > 0 ? x.count() / k : outs[0].count() / std::max<std::int64_t>(w.blocks[0].rows, 1);
-  if (m == 0) return;
-  std::int64_t all = 0, row_bytes = 0;
+  assert(static_cast<int>(outs.size()) == w.results() && (!residual || outs.size() == 1));
+  std::int64_t all = 0, written = 0, row_bytes = 0;
   for (const RowBlock& b : w.blocks) {
     all += b.rows;
     row_bytes = std::max(row_bytes, b.row_bytes);
   }
-  if (all == 0) return;
+  for (const Tensor& out : outs) written += out.count();
+  const std::int64_t k = w.columns, m = all > 0 ? written / all : 0;
+  assert(written == m * all && x.count() == m * k);
+  if (m == 0) return;
   const std::lock_guard guard(lock_);
   const std::int64_t piece = piece_rows(m, all, row_bytes, team_.size(), kernels_.product_rows());
   const std::int64_t scratch = kernels_.product_scratch(m, piece, k);
@@ -61,11 +61,12 @@ void CpuDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tensor>
       const std::int64_t from = (c - first) * piece;
       ProductArgs p = product_of(x, w, b, from, std::min(from + piece, b.rows));
       p.m = m;
-      p.out = outs[i].host<float>() + from;
-      p.out_stride = b.rows;
+      const Tensor& out = outs[static_cast<std::size_t>(b.result)];
+      p.out = out.host<float>() + b.first + from;
+      p.out_stride = out.count() / m;
       if (residual) {
-        p.residual = residual.host<float>() + from;
-        p.residual_stride = b.rows;
+        p.residual = residual.host<float>() + b.first + from;
+        p.residual_stride = p.out_stride;
       }
       p.scratch = scratch_[static_cast<std::size_t>(worker)].at_least(scratch);
       kernels_.product(p);
@@ -74,23 +75,21 @@ void CpuDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tensor>
 }
 
 void CpuDevice::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out) {
-  const auto blocks = static_cast<std::int64_t>(w.blocks.size());
-  assert(blocks >= 1 && blocks <= MapArgs::max_inputs);
-  const std::int64_t n = w.blocks[0].rows, k = w.columns, m = n > 0 ? out.count() / n : 0;
+  const std::int64_t results = w.results();
+  assert(results >= 1 && results <= MapArgs::max_inputs);
+  const std::int64_t n = w.rows() / results, k = w.columns, m = n > 0 ? out.count() / n : 0;
+  assert(w.rows() == n * results);
   if (m == 0) return;
   std::int64_t row_bytes = 0;
-  for (const RowBlock& b : w.blocks) {
-    assert(b.rows == n);
-    row_bytes += b.row_bytes;
-  }
+  for (const RowBlock& b : w.blocks) row_bytes += b.row_bytes;
   const std::lock_guard guard(lock_);
   const std::int64_t piece = std::min(piece_rows(m, n, row_bytes, team_.size(), kernels_.product_rows()), n);
   const std::int64_t some = std::min(m, mapped_tokens);
   const std::int64_t product = (kernels_.product_scratch(some, piece, k) + 15) / 16 * 16;
-  // The blocks' products for `some` tokens, and the result when it does not lie together in `out`.
-  const std::int64_t scratch = product + (blocks + (m > 1 ? 1 : 0)) * some * piece;
+  // The products for `some` tokens, and the result when it does not lie together in `out`.
+  const std::int64_t scratch = product + (results + (m > 1 ? 1 : 0)) * some * piece;
   for (Scratch& s : scratch_) s.at_least(scratch);
-  spread((n + piece - 1) / piece, 1, m * n * k * blocks, [&](std::int64_t begin, std::int64_t end, int worker) {
+  spread((n + piece - 1) / piece, 1, m * n * k * results, [&](std::int64_t begin, std::int64_t end, int worker) {
     float* own = scratch_[static_cast<std::size_t>(worker)].at_least(scratch);
     float* parts = own + product;
     for (std::int64_t c = begin; c < end; ++c) {
@@ -99,21 +98,25 @@ void CpuDevice::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f,
         MapArgs a;
         const std::int64_t tokens = std::min(some, m - t);
         a.shape = {tokens, width};
-        a.inputs = static_cast<int>(blocks);
-        for (std::int64_t i = 0; i < blocks; ++i) {
-          ProductArgs p = product_of(x, w, w.blocks[static_cast<std::size_t>(i)], from, to);
+        a.inputs = static_cast<int>(results);
+        for (std::int64_t i = 0; i < results; ++i) {
+          MapArgs::Input& in = a.input[static_cast<std::size_t>(i)];
+          in.data = parts + i * some * piece;
+          in.strides = {width, 1};
+        }
+        for (const RowBlock& b : w.blocks) {
+          const std::int64_t begin_row = std::max(from, b.first), end_row = std::min(to, b.first + b.rows);
+          if (begin_row >= end_row) continue;
+          ProductArgs p = product_of(x, w, b, begin_row - b.first, end_row - b.first);
           p.x += t * k;
           p.m = tokens;
-          p.out = parts + i * some * piece;
+          p.out = parts + b.result * some * piece + (begin_row - from);
           p.out_stride = width;
           p.scratch = own;
           kernels_.product(p);
-          MapArgs::Input& in = a.input[static_cast<std::size_t>(i)];
-          in.data = p.out;
-          in.strides = {width, 1};
         }
         float* result = out.host<float>() + t * n + from;
-        a.out = m > 1 ? parts + blocks * some * piece : result;
+        a.out = m > 1 ? parts + results * some * piece : result;
         f.cpu(a, 0, tokens);
         if (m > 1)
           for (std::int64_t i = 0; i < tokens; ++i)

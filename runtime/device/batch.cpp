@@ -38,24 +38,47 @@ Error no_tokens(std::int64_t sequence, std::int64_t tokens) {
           "a sequence without new tokens is left out of the batch"};
 }
 
+// The sequences that a batch has named.
+class Names {
+ public:
+  explicit Names(const State& state) : named_(static_cast<std::size_t>(state.sequences()), false) {}
+  Status take(int slot, const char* help) {
+    if (slot < 0 || static_cast<std::size_t>(slot) >= named_.size())
+      return Error{"batch", "sequence " + std::to_string(slot) + " is not in the state, which has " +
+                   counted(named_.size(), "slot") + ", from 0", {},
+                   "StateOptions::sequences says how many a state gets"};
+    auto was_named = named_[static_cast<std::size_t>(slot)];
+    if (was_named) return Error{"batch", "sequence " + std::to_string(slot) + " is named twice in one batch", {}, help};
+    was_named = true;
+    return {};
+  }
+
+ private:
+  std::vector<bool> named_;
+};
+
 }  // namespace
+
+Result<Sequences> Sequences::make(const State& state, std::span<const int> slots) {
+  Sequences s;
+  if (slots.empty()) return Error{"batch", "a call of no sequences", {}, "name at least one"};
+  Names names(state);
+  for (const int slot : slots) {
+    if (Status status = names.take(slot, "name each once"); !status) return std::move(status.error());
+    s.slots.push_back(slot);
+  }
+  return s;
+}
 
 Result<Batch> Batch::make(const State& state, std::span<const Segment> segments, Outputs outputs) {
   Batch b;
   b.starts.push_back(0);
   if (segments.empty()) return Error{"batch", "a batch of no sequences", {}, "name at least one segment"};
-  std::vector<bool> named(static_cast<std::size_t>(state.sequences()), false);
+  Names names(state);
   std::int64_t total = 0;
   for (const Segment& s : segments) {
-    if (s.sequence < 0 || s.sequence >= state.sequences())
-      return Error{"batch", "sequence " + std::to_string(s.sequence) + " is not in the state, which has " +
-                   counted(static_cast<std::uint64_t>(state.sequences()), "slot") + ", from 0", {},
-                   "StateOptions::sequences says how many a state gets"};
-    auto was_named = named[static_cast<std::size_t>(s.sequence)];
-    if (was_named)
-      return Error{"batch", "sequence " + std::to_string(s.sequence) + " is named twice in one batch", {},
-                   "give all its new tokens in one segment"};
-    was_named = true;
+    if (Status status = names.take(s.sequence, "give all its new tokens in one segment"); !status)
+      return std::move(status.error());
     if (s.tokens < 1) return no_tokens(s.sequence, s.tokens);
     const std::int64_t held = state.length(s.sequence);
     if (s.tokens > state.capacity() - held)

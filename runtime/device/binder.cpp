@@ -19,16 +19,22 @@ Matrix ModelBinder::pack(std::initializer_list<const Weight*> weights, std::init
   Matrix m;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = *weights.begin()[i];
-    assert(w && w.spec.role != WeightRole::vector && w.spec.shape.rank() == 2);
-    assert(m.blocks.empty() || m.columns == w.spec.shape[1]);
-    m.columns = w.spec.shape[1];
-    m.blocks.push_back(w.block);
+    assert(w && w.spec.role != WeightRole::vector);
+    assert(m.blocks.empty() || m.columns == w.matrix.columns);
+    m.columns = w.matrix.columns;
     const Weight* bias = i < biases.size() ? biases.begin()[i] : nullptr;
-    if (bias != nullptr && *bias) {
-      assert(bias->tensor.dtype == DType::f32 && bias->tensor.count() == w.block.rows);
-      m.blocks.back().bias = bias->tensor;
+    assert(bias == nullptr || !*bias || (bias->tensor.dtype == DType::f32 && bias->tensor.count() == w.matrix.rows()));
+    for (RowBlock block : w.matrix.blocks) {
+      block.result = static_cast<int>(i);
+      if (bias != nullptr && *bias) {
+        block.bias = bias->tensor;
+        block.bias.offset += block.first * bytes(DType::f32);
+        block.bias.shape = {block.rows};
+      }
+      m.blocks.push_back(std::move(block));
     }
   }
+  if (Status s = impl_.device->prepare(m, MatrixUse::product); !s) throw StepFailure{std::move(s.error())};
   return m;
 }
 
@@ -50,7 +56,8 @@ StepValue ModelBinder::step_value(const char* key, std::initializer_list<const T
   for (const Tensor* t : inputs) {
     assert(*t);
     std::string bytes(static_cast<std::size_t>(t->size()), '\0');
-    impl_.device->read(*t, std::as_writable_bytes(std::span(bytes)));
+    if (Status s = impl_.device->read(*t, std::as_writable_bytes(std::span(bytes))); !s)
+      throw StepFailure{std::move(s.error())};
     full += '\n' + std::string(name(t->dtype)) + t->shape.text() + bytes;
   }
   const auto [at, fresh] = step_values_.emplace(std::move(full), StepValue{static_cast<int>(step_values_.size())});

@@ -1,33 +1,13 @@
 #include "runtime/device/call_checks.h"
 
+#include <algorithm>
 #include <array>
-#include <cassert>
+#include <bit>
 
 #include "runtime/base/strings.h"
 #include "runtime/kv_cache/kv_cache.h"
 
 namespace modelc {
-
-Result<std::vector<PortAxis>> parse_axes(const char* shape) {
-  const std::string_view text = trim(shape);
-  std::vector<PortAxis> axes;
-  assert(text.size() >= 2 && text.front() == '[' && text.back() == ']');
-  const std::string_view inner = trim(text.substr(1, text.size() - 2));
-  if (inner.empty()) return axes;
-  for (std::string_view part : split(inner, ',')) {
-    const std::string_view axis = trim(part);
-    if (axis == "tokens") axes.push_back({PortAxis::Kind::tokens, 0});
-    else if (axis == "outputs") axes.push_back({PortAxis::Kind::outputs, 0});
-    else if (axis == "batch") axes.push_back({PortAxis::Kind::batch, 0});
-    else if (auto n = parse_int(axis)) axes.push_back({PortAxis::Kind::number, *n});
-    else
-      return Error{
-          "axis", "the axis " + quote(axis) + " is not carried out: tokens, outputs, batch and numbers are", {}, {}};
-  }
-  if (axes.size() > Shape::max_rank)
-    return Error{"axis", "a shape of more than " + std::to_string(Shape::max_rank) + " axes", {}, {}};
-  return axes;
-}
 
 Error call_error(const std::string& where, std::string kind, const std::string& message, std::string help) {
   return {std::move(kind), where + ": " + message, {}, std::move(help)};
@@ -102,14 +82,86 @@ Status check_batch(const Batch& at, const std::string& where, const State* state
   return {};
 }
 
-PortChecker::PortChecker(std::string where, const Batch* at) : where_(std::move(where)) {
-  if (at == nullptr) return;
-  sizes_[static_cast<std::size_t>(PortAxis::Kind::tokens)] = {true, at->tokens()};
-  sizes_[static_cast<std::size_t>(PortAxis::Kind::outputs)] = {true, static_cast<std::int64_t>(at->outputs.size())};
-  sizes_[static_cast<std::size_t>(PortAxis::Kind::batch)] = {true, at->batch()};
+Status check_sequences(const Sequences& at, const std::string& where, const State* state) {
+  const auto wrong = [&](const std::string& what) {
+    return call_error(where, "batch", what, "make them with Sequences::make");
+  };
+  if (at.slots.empty()) return wrong("no sequences are named");
+  for (std::size_t i = 0; i < at.slots.size(); ++i) {
+    if (state != nullptr && (at.slots[i] < 0 || at.slots[i] >= state->sequences()))
+      return wrong("sequence " + std::to_string(at.slots[i]) + " is named, of a state with " +
+                   std::to_string(state->sequences()));
+    for (std::size_t k = 0; k < i; ++k)
+      if (at.slots[k] == at.slots[i]) return wrong("sequence " + std::to_string(at.slots[i]) + " is named twice");
+  }
+  return {};
 }
 
-Status PortChecker::check(const Port& port, const HostView& given) {
+PortChecker::PortChecker(std::string where, std::span<const AxisDesc> axes, StepAt at)
+    : where_(std::move(where)), axes_(axes) {
+  const auto fix = [&](int axis, std::int64_t n) {
+    sizes_.size[static_cast<std::size_t>(axis)] = n;
+    bound_ |= std::uint32_t{1} << axis;
+  };
+  if (at.batch != nullptr) {
+    fix(tokens_axis, at.batch->tokens());
+    fix(outputs_axis, static_cast<std::int64_t>(at.batch->outputs.size()));
+  }
+  if (at.sequences != nullptr) fix(batch_axis, at.sequences->batch());
+}
+
+Status PortChecker::set(int axis, std::int64_t n) {
+  const AxisDesc& a = axes_[static_cast<std::size_t>(axis)];
+  const std::int64_t by = std::max<std::int64_t>(a.by, 1);
+  if (n < a.lo || (a.hi > 0 && n > a.hi) || n % by != 0) {
+    std::string range = "from " + std::to_string(a.lo) + (a.hi > 0 ? " to " + std::to_string(a.hi) : " on");
+    if (by > 1) range += ", a multiple of " + std::to_string(by);
+    return call_error(where_, "argument-shape", std::string(a.name) + " is " + std::to_string(n) + ", expected " + range);
+  }
+  sizes_.size[static_cast<std::size_t>(axis)] = n;
+  bound_ |= std::uint32_t{1} << axis;
+  return {};
+}
+
+Status PortChecker::bind(std::span<const Port> ports, std::span<const HostView> given) {
+  for (const bool computed : {false, true})
+    for (std::size_t p = 0; p < ports.size(); ++p) {
+      const Port& port = ports[p];
+      if (!given[p].given || given[p].shape.rank() != static_cast<int>(port.dims.size())) continue;
+      for (std::size_t i = 0; i < port.dims.size(); ++i) {
+        const PortDim& dim = port.dims[i];
+        const std::uint32_t open = dim.axes() & ~bound_;
+        if (open == 0 || (open & (open - 1)) != 0 || dim.axis().has_value() == computed) continue;
+        const int axis = std::countr_zero(open);
+        const std::int64_t n = given[p].shape[static_cast<int>(i)];
+        const auto size = computed ? solve(dim, n, axis, axes_[static_cast<std::size_t>(axis)], sizes_) : n;
+        if (!size)
+          return call_error(where_, "argument-shape",
+                            std::string(port.desc->name) + " has shape " + given[p].shape.text() + ", expected " +
+                                port.desc->shape + ": no size of " + axes_[static_cast<std::size_t>(axis)].name +
+                                " gives " + dim.text() + " = " + std::to_string(n));
+        if (Status s = set(axis, *size); !s) return s;
+      }
+    }
+  return {};
+}
+
+Status PortChecker::check_bound(const Entry& entry) const {
+  for (const auto* ports : {&entry.inputs, &entry.outputs})
+    for (const Port& port : *ports)
+      for (const PortDim& dim : port.dims) {
+        if (!bound(dim))
+          return call_error(where_, "axis", "no input says how long " +
+                            std::string(axes_[static_cast<std::size_t>(std::countr_zero(dim.axes() & ~bound_))].name) +
+                            " is, in " + port.desc->name + ": " + port.desc->shape);
+        const auto n = dim.value(sizes_);
+        if (!n || *n < 0)
+          return call_error(where_, "argument-shape", std::string(port.desc->name) + " has no size " + dim.text());
+      }
+  return {};
+}
+
+Status PortChecker::check(const Port& port, const HostView& given) const {
   const std::string name = port.desc->name;
   if (!given.given) {
     if (port.desc->default_value) return {};
@@ -118,9 +170,9 @@ Status PortChecker::check(const Port& port, const HostView& given) {
   if (given.dtype != port.desc->dtype)
     return call_error(where_, "argument-dtype", name + " is " + std::string(modelc::name(given.dtype)) + ", expected " +
                       std::string(modelc::name(port.desc->dtype)));
-  bool same = given.shape.rank() == static_cast<int>(port.axes.size());
-  for (std::size_t i = 0; same && i < port.axes.size(); ++i)
-    same = fits(port.axes[i], given.shape[static_cast<int>(i)]);
+  bool same = given.shape.rank() == static_cast<int>(port.dims.size());
+  for (std::size_t i = 0; same && i < port.dims.size(); ++i)
+    same = bound(port.dims[i]) && port.dims[i].value(sizes_) == given.shape[static_cast<int>(i)];
   if (!same) {
     std::string message = name + " has shape " + given.shape.text() + ", expected " + port.desc->shape;
     if (const std::string numbers = expected(port); numbers != port.desc->shape) message += " = " + numbers;
@@ -136,26 +188,15 @@ Status PortChecker::check(const Port& port, const HostView& given) {
 
 Shape PortChecker::shape_of(const Port& port) const {
   std::array<std::int64_t, Shape::max_rank> axes{};
-  for (std::size_t i = 0; i < port.axes.size(); ++i) axes[i] = size_of(port.axes[i]);
-  return Shape(std::span<const std::int64_t>(axes.data(), port.axes.size()));
-}
-
-StepSizes PortChecker::sizes() const {
-  return {size(PortAxis::Kind::tokens).n, size(PortAxis::Kind::outputs).n, size(PortAxis::Kind::batch).n};
-}
-
-bool PortChecker::fits(const PortAxis& a, std::int64_t n) {
-  Size& s = sizes_[static_cast<std::size_t>(a.kind)];
-  if (a.kind != PortAxis::Kind::number && !s.bound) s = {true, n};
-  return size_of(a) == n;
+  for (std::size_t i = 0; i < port.dims.size(); ++i) axes[i] = port.dims[i].value(sizes_).value_or(0);
+  return Shape(std::span<const std::int64_t>(axes.data(), port.dims.size()));
 }
 
 std::string PortChecker::expected(const Port& port) const {
   std::string s = "[";
-  for (std::size_t i = 0; i < port.axes.size(); ++i) {
-    const PortAxis& a = port.axes[i];
-    const bool open = a.kind != PortAxis::Kind::number && !size(a.kind).bound;
-    s += (i > 0 ? ", " : "") + (open ? std::string("any") : std::to_string(size_of(a)));
+  for (std::size_t i = 0; i < port.dims.size(); ++i) {
+    const auto n = bound(port.dims[i]) ? port.dims[i].value(sizes_) : std::nullopt;
+    s += (i > 0 ? ", " : "") + (n ? std::to_string(*n) : std::string("any"));
   }
   return s + "]";
 }

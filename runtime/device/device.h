@@ -8,7 +8,9 @@
 #include <span>
 #include <string>
 
+#include "runtime/base/mapped_file.h"
 #include "runtime/base/result.h"
+#include "runtime/abi/axes.h"
 #include "runtime/device/batch.h"
 #include "runtime/device/map.h"
 #include "runtime/device/matrix.h"
@@ -35,6 +37,9 @@ struct AttendArgs {
   Tensor sinks = {};                                       // [heads] one extra logit each, or absent
 };
 
+// The fields of a step's batch on the device, i32; absent in a step without one.
+struct BatchTensors { Tensor positions, lengths, sequence, outputs, last, slots, starts; };
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -42,22 +47,35 @@ class Device {
 
   // ---- memory. Buffers live until freed or until the device goes.
   virtual Result<const Buffer*> allocate(std::int64_t size) = 0;
+  // What was enqueued before may still use it: a device that runs behind keeps the memory until that is done.
   virtual void free(const Buffer* buffer) = 0;
-  // Makes `bytes` usable by kernels: the CPU uses them where they lie (they must outlive the buffer), a GPU copies.
-  virtual Result<const Buffer*> import(std::span<const std::byte> bytes) = 0;
-  virtual void read(const Tensor& t, std::span<std::byte> to) = 0;        // waits for what was enqueued
+  // Bytes [at, at + size) of a file as a buffer of that size, read by kernels and written by none. The CPU uses them
+  // where they lie and holds on to the file, a GPU copies.
+  virtual Result<const Buffer*> place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) = 0;
+  // Waits for what was enqueued; a failure of it is said here.
+  virtual Status read(const Tensor& t, std::span<std::byte> to) = 0;
   virtual void write(std::span<const std::byte> from, const Tensor& t) = 0;
+
+  // ---- weights
+  // Whether kernels read rows of this encoding as they are stored.
+  virtual bool reads(Encoding encoding, MatrixUse use) const = 0;
+  // Called once for each matrix that is bound: the place to make a layout of its own of it (Matrix::prepared).
+  virtual Status prepare(Matrix& matrix, MatrixUse use) = 0;
+
+  // ---- steps
+  // A step begins: how long its axes are, and its batch. What follows until finish() belongs to it.
+  virtual Status begin(const StepSizes& sizes, const Batch* at, const BatchTensors& fields) = 0;
   // Gives a cache (its sizes are set) its memory: `keys` and `values` for so many slots, in the device's own layout.
   // The owner of the cache frees their buffers.
   virtual Status reserve(KvCache& cache, int slots) = 0;
 
   // ---- kernels. Shapes: t = rows (all leading axes multiplied).
-  // out_b[t, rows of block b] = x[t, k] · block_bᵀ + bias_b; with `residual` (one block): + residual[t, rows]; may
-  // alias out.
+  // out_r[t, rows of result r] = x[t, k] · its blocksᵀ + their biases; with `residual` (one result): + residual[t, rows];
+  // may alias out.
   virtual void linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) = 0;
-  // All blocks have n rows: out[t, n] = f(block_0 product, block_1 product, …), f elementwise on [t, n] f32 inputs.
+  // All results have n rows: out[t, n] = f(result 0, result 1, …), f elementwise on [t, n] f32 inputs.
   virtual void linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out) = 0;
-  // out[r, ...] = table[rows[r], ...] · scale; the table in its encoding (one block), rows i32, already range-checked.
+  // out[r, ...] = table[rows[r], ...] · scale; the table in its encodings, rows i32, already range-checked.
   virtual void take(const Matrix& table, const Tensor& rows, float scale, const Tensor& out) = 0;
   // The same of an f32 activation x [n, ...].
   virtual void take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) = 0;

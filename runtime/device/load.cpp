@@ -9,6 +9,7 @@
 #include "runtime/encoding/convert.h"
 #include "runtime/checkpoint/mapping.h"
 #include "runtime/device/binder.h"
+#include "runtime/device/port_dims.h"
 
 namespace modelc {
 namespace {
@@ -47,7 +48,6 @@ MappingRules mapping_rules(const CheckpointRulesData& data) {
 struct Stored {
   const TensorInfo* info = nullptr;
   TensorBytes bytes;
-  DType dtype = DType::f32;
 };
 
 class Loader {
@@ -62,9 +62,9 @@ class Loader {
     Weight& w = *p.weight;
     ++report_.weights;
     if (source.kind == WeightSource::Kind::default_value) {
-      fill(w, static_cast<float>(*w.spec.default_value));
       w.source = "default " + shortest(*w.spec.default_value);
-      return {};
+      return set_values(w, std::vector<float>(static_cast<std::size_t>(w.spec.shape.count()),
+                                              static_cast<float>(*w.spec.default_value)));
     }
     auto stored = open(source.tensor);
     if (!stored) return std::move(stored.error());
@@ -85,11 +85,6 @@ class Loader {
   Result<Stored> open(std::size_t tensor) {
     Stored s;
     s.info = &index_->tensors()[tensor];
-    const auto dtype = dtype_of(s.info->encoding);
-    if (!dtype || bits(*dtype) < 8)
-      return Error{"encoding", s.info->name + " is stored as " + std::string(name(s.info->encoding)) +
-                   ", which is not carried out", {}, {}};
-    s.dtype = *dtype;
     auto bytes = data_.bytes(*s.info);
     if (!bytes) return std::move(bytes.error());
     s.bytes = std::move(*bytes);
@@ -100,51 +95,60 @@ class Loader {
     return s;
   }
 
-  // The file as a buffer; imported once.
-  Result<const Buffer*> file_buffer(const std::shared_ptr<const MappedFile>& file) {
-    const auto known = imported_.find(file.get());
-    if (known != imported_.end()) return known->second;
-    file->will_need(0, file->size());
-    auto buffer = impl_.device->import(file->bytes());
+  // A tensor's bytes on the device; placed once, however many weights are it.
+  Result<const Buffer*> placed(const Stored& s) {
+    const auto known = placed_.find(s.info);
+    if (known != placed_.end()) return known->second;
+    const auto at = static_cast<std::uint64_t>(s.bytes.data - s.bytes.owner->data());
+    auto buffer = impl_.device->place(s.bytes.owner, at, static_cast<std::int64_t>(s.bytes.size));
     if (!buffer) return std::move(buffer.error());
-    impl_.files.push_back(file);
     impl_.buffers.push_back(*buffer);
-    imported_.emplace(file.get(), *buffer);
+    placed_.emplace(s.info, *buffer);
     return *buffer;
   }
 
-  static void set_block(Weight& w) {
-    w.block.encoding = w.tensor.dtype;
-    w.block.rows = w.spec.shape[0];
-    w.block.row_bytes = w.block.rows > 0 ? w.tensor.size() / w.block.rows : 0;
-    w.block.data = w.tensor;
+  // Makes `buffer` the rows of w, a matrix or a table.
+  Status set_rows(Weight& w, Encoding encoding, const Buffer* buffer) {
+    const Shape& shape = w.spec.shape;
+    w.matrix.columns = shape.rank() > 1 ? shape[-1] : 1;
+    RowBlock block;
+    block.encoding = encoding;
+    block.rows = 1;
+    for (int i = 0; i < std::max(shape.rank() - 1, 1); ++i) block.rows *= shape[i];
+    const std::int64_t row[] = {w.matrix.columns};
+    block.row_bytes = stored_bytes(encoding, row).value_or(0);
+    block.data = {buffer, 0, DType::u8, {block.rows * block.row_bytes}};
+    w.matrix.blocks = {block};
+    if (w.spec.role != WeightRole::table) return {};       // matrices are prepared when they are packed
+    return impl_.device->prepare(w.matrix, MatrixUse::rows);
   }
 
-  void fill(Weight& w, float value) {
-    w.tensor = own_tensor(impl_, DType::f32, w.spec.shape);
-    const std::vector<float> values(static_cast<std::size_t>(w.tensor.count()), value);
-    impl_.device->write(std::as_bytes(std::span(values)), w.tensor);
-    if (w.spec.role != WeightRole::vector) set_block(w);
+  Status set_values(Weight& w, std::span<const float> values) {
+    const Tensor t = own_tensor(impl_, DType::f32, w.spec.shape);
+    impl_.device->write(std::as_bytes(values), t);
+    if (w.spec.role != WeightRole::vector) return set_rows(w, Encoding::f32, t.buffer);
+    w.tensor = t;
+    return {};
   }
 
   Status bind(Weight& w, const Stored& s) {
-    const bool kernels_read_it = s.dtype == DType::f32 || s.dtype == DType::f16 || s.dtype == DType::bf16;
-    if (w.spec.role != WeightRole::vector && kernels_read_it) {
-      auto buffer = file_buffer(s.bytes.owner);
+    const Encoding encoding = s.info->encoding;
+    const MatrixUse use = w.spec.role == WeightRole::table ? MatrixUse::rows : MatrixUse::product;
+    if (w.spec.role != WeightRole::vector && impl_.device->reads(encoding, use)) {
+      auto buffer = placed(s);
       if (!buffer) return std::move(buffer.error());
-      w.tensor = {*buffer, s.bytes.data - s.bytes.owner->data(), s.dtype, w.spec.shape};
-      set_block(w);
-      return {};
+      return set_rows(w, encoding, *buffer);
     }
-    if (!is_float(s.dtype))
-      return Error{"encoding", s.info->name + " is stored as " + std::string(name(s.dtype)) +
+    const auto dtype = dtype_of(encoding);
+    if (!dtype)
+      return Error{"encoding", s.info->name + " is stored as " + std::string(name(encoding)) +
+                   ", which is not carried out", {}, {}};
+    if (!is_float(*dtype))
+      return Error{"encoding", s.info->name + " is stored as " + std::string(name(*dtype)) +
                    "; weights of whole numbers are not carried out", {}, {}};
     auto values = data_.read_f32(*s.info);
     if (!values) return std::move(values.error());
-    w.tensor = own_tensor(impl_, DType::f32, w.spec.shape);
-    impl_.device->write(std::as_bytes(std::span(*values)), w.tensor);
-    if (w.spec.role != WeightRole::vector) set_block(w);
-    return {};
+    return set_values(w, *values);
   }
 
   // An alias whose own tensor is in the file too: all rows must be equal, as numbers.
@@ -159,9 +163,10 @@ class Loader {
     std::vector<float> a(width), b(width);
     for (std::int64_t r = 0; r < rows; ++r) {
       const auto x = row_of(own, r), y = row_of(target, r);
-      bool equal = own.dtype == target.dtype && std::memcmp(x.data(), y.data(), x.size()) == 0;
-      if (!equal && own.dtype != target.dtype && convert_to_f32(own.dtype, x.data(), a) &&
-          convert_to_f32(target.dtype, y.data(), b))
+      const auto one = dtype_of(own.info->encoding), other = dtype_of(target.info->encoding);
+      bool equal = own.info->encoding == target.info->encoding && std::memcmp(x.data(), y.data(), x.size()) == 0;
+      if (!equal && one != other && one && other && convert_to_f32(*one, x.data(), a) &&
+          convert_to_f32(*other, y.data(), b))
         equal = std::memcmp(a.data(), b.data(), width * sizeof(float)) == 0;
       if (equal) continue;
       Error e;
@@ -182,7 +187,7 @@ class Loader {
   std::shared_ptr<const CheckpointIndex> index_;
   CheckpointData data_;
   LoadReport& report_;
-  std::map<const MappedFile*, const Buffer*> imported_;
+  std::map<const TensorInfo*, const Buffer*> placed_;
   std::set<std::size_t> seen_;
 };
 
@@ -204,14 +209,18 @@ Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRu
   impl_ = std::make_unique<ModelImpl>(device_);
   report_ = {};
 
+  const std::span<const AxisDesc> axes = this->axes();
+  if (axes.size() > StepSizes::max_axes)
+    return Error{"axis", std::string(name()) + " has " + std::to_string(axes.size()) + " run-time axes; " +
+                 std::to_string(StepSizes::max_axes) + " are carried out", {}, {}};
   for (const EntryDesc& desc : entries()) {
     Entry entry{&desc, {}, {}};
     for (const auto& [ports, out] : {std::pair{&desc.inputs, &entry.inputs}, std::pair{&desc.outputs, &entry.outputs}})
       for (const PortDesc& port : *ports) {
-        auto axes = parse_axes(port.shape);
-        if (!axes) return Error{axes.error().kind, std::string(name()) + "." + desc.name + ", " + port.name + ": " +
-                                axes.error().message, {}, axes.error().help};
-        out->push_back({&port, std::move(*axes)});
+        auto dims = parse_port_shape(port.shape, axes);
+        if (!dims) return Error{dims.error().kind, std::string(name()) + "." + desc.name + ", " + port.name + ": " +
+                                dims.error().message, {}, dims.error().help};
+        out->push_back({&port, std::move(*dims)});
       }
     impl_->entries.push_back(std::move(entry));
   }

@@ -1,26 +1,48 @@
 // The weight side of a product, as it lies in the checkpoint: blocks of rows, each with an encoding of its own. A
-// packed product (q, k and v on one input) is one Matrix of three blocks; nothing is copied to pack it.
+// packed product (q, k and v on one input) is one Matrix of three results; nothing is copied to pack it.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "runtime/abi/dtype.h"
+#include "runtime/abi/encoding.h"
 #include "runtime/tensor/tensor.h"
 
 namespace modelc {
 
 struct RowBlock {
-  DType encoding = DType::f32;                             // f32, f16 or bf16; block encodings join this
+  Encoding encoding = Encoding::f32;
   std::int64_t rows = 0;
   std::int64_t row_bytes = 0;                              // distance between rows
-  Tensor data;                                             // [rows, columns] as stored; may be unaligned on the host
-  Tensor bias;                                             // [rows] f32, or absent
+  Tensor data;                                             // u8, the rows as stored; may be unaligned on the host
+  Tensor bias = {};                                        // [rows] f32, or absent
+  // Where its rows stand: in which of the product's results, from which column on. A weight that a file keeps in several
+  // tensors is several blocks of one result.
+  int result = 0;
+  std::int64_t first = 0;
 };
+
+// What a device made of a matrix for itself when it was bound (Device::prepare): a layout of its own.
+class Prepared {
+ public:
+  virtual ~Prepared() = default;
+};
+
+// What a matrix is used for.
+enum class MatrixUse : std::uint8_t { product, rows };
 
 struct Matrix {
   std::int64_t columns = 0;                                // k: the length of a row
-  std::vector<RowBlock> blocks;                            // in the order of the product's results
+  std::vector<RowBlock> blocks;                            // result after result, in order of their columns
+  std::shared_ptr<const Prepared> prepared = {};           // or none: `blocks` are used as they are
+
+  int results() const { return blocks.empty() ? 0 : blocks.back().result + 1; }
+  std::int64_t rows() const {
+    std::int64_t n = 0;
+    for (const RowBlock& b : blocks) n += b.rows;
+    return n;
+  }
 };
 
 }  // namespace modelc

@@ -74,7 +74,7 @@ Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) con
   return state;
 }
 
-Result<std::vector<HostView>> Model::enter(int index, State* state, const Batch& at, std::span<const HostView> inputs) {
+Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, std::span<const HostView> inputs) {
   assert(impl_ && "a model is used before it is loaded");
   assert(index >= 0 && static_cast<std::size_t>(index) < impl_->entries.size());
   const std::lock_guard guard(impl_->lock);
@@ -87,18 +87,29 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, const Batch&
                  "keep what the hook sees, and call when the first call has returned; or load the model a second time"};
   if (state != nullptr && state->model_ != this)
     return call_error(where, "state", "the state is another model's", "make it with new_state of this one");
-  if (state == nullptr && !impl_->states.empty())
+  if (state == nullptr && !impl_->states.empty() && entry.desc->at != CallAt::none)
     return call_error(where, "state", "the model keeps a state, and none was given", "make one with new_state");
-  const bool batched = entry.desc->takes_batch;
-  if (batched)
-    if (Status s = check_batch(at, where, state, context()); !s) return std::move(s.error());
-  PortChecker ports(where, batched ? &at : nullptr);
+  if (entry.desc->at == CallAt::none) at = {};
+  if (entry.desc->at == CallAt::sequences) at = StepAt(at.sequences);
+  if (entry.desc->at == CallAt::batch && at.batch == nullptr)
+    return call_error(where, "batch", "it takes a Batch, and none was given", "make one with Batch::make");
+  if (entry.desc->at == CallAt::sequences && at.sequences == nullptr)
+    return call_error(where, "batch", "it takes Sequences, and none were given", "make them with Sequences::make");
+  if (at.batch != nullptr) {
+    if (Status s = check_batch(*at.batch, where, state, context()); !s) return std::move(s.error());
+  } else if (at.sequences != nullptr) {
+    if (Status s = check_sequences(*at.sequences, where, state); !s) return std::move(s.error());
+  }
+  PortChecker ports(where, axes(), at);
   assert(inputs.size() == entry.inputs.size());
+  if (Status s = ports.bind(entry.inputs, inputs); !s) return std::move(s.error());
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (Status s = ports.check(entry.inputs[i], inputs[i]); !s) return std::move(s.error());
+  if (Status s = ports.check_bound(entry); !s) return std::move(s.error());
 
-  const StepSizes sizes = ports.sizes();
-  const std::int64_t needed = std::max<std::int64_t>(arena_bytes(sizes.tokens, sizes.outputs, sizes.batch), 64);
+  const bool advances = state != nullptr && at.batch != nullptr && entry.desc->advances;
+  const StepSizes& sizes = ports.sizes();
+  const std::int64_t needed = std::max<std::int64_t>(arena_bytes(sizes), 64);
   if (impl_->arena == nullptr || impl_->arena->size < needed) {
     if (impl_->arena != nullptr) device_->free(impl_->arena);
     impl_->arena = nullptr;
@@ -135,20 +146,19 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, const Batch&
   try {
     std::vector<LayerHook> hooks;
     for (const auto& h : impl_->hooks) hooks.push_back(h.second);
-    Step step(impl_->memory, {impl_->arena, 0, DType::u8, {impl_->arena->size}}, sizes, batched ? &at : nullptr, state,
-              &hooks);
+    Step step(impl_->memory, {impl_->arena, 0, DType::u8, {impl_->arena->size}}, sizes, at, state, &hooks);
     run(index, step, impl_->inputs, impl_->outputs);
     done = device_->finish();
   } catch (StepFailure& f) {
     done = std::move(f.error);
   } catch (const std::bad_alloc&) {
     done = Error{"out-of-memory", where + ": no memory is left for a call of " +
-                 counted(static_cast<std::uint64_t>(sizes.tokens), "token"), {}, "split the prompt into smaller calls"};
+                 counted(static_cast<std::uint64_t>(sizes.tokens()), "token"), {}, "split the prompt into smaller calls"};
   } catch (...) {                                          // a hook's own
-    if (state != nullptr && batched) state->settle(at, false);
+    if (advances) state->settle(*at.batch, false);
     throw;
   }
-  if (state != nullptr && batched) state->settle(at, done.ok());
+  if (advances) state->settle(*at.batch, done.ok());
   if (!done) return std::move(done.error());
 
   std::vector<HostView> results;
@@ -160,7 +170,7 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, const Batch&
       results.push_back({t.dtype, t.shape, {here, size}, true});
     } else {
       impl_->read_back[i].resize(size);
-      device_->read(t, impl_->read_back[i]);
+      if (Status s = device_->read(t, impl_->read_back[i]); !s) return std::move(s.error());
       results.push_back({t.dtype, t.shape, impl_->read_back[i], true});
     }
   }
@@ -169,6 +179,19 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, const Batch&
 
 Result<std::map<std::string, HostTensor>> Model::call(const std::string& entry, State* state, const Batch& at,
                                                       const std::map<std::string, HostTensor>& inputs) {
+  return call_at(entry, state, &at, inputs);
+}
+Result<std::map<std::string, HostTensor>> Model::call(const std::string& entry, State* state, const Sequences& at,
+                                                      const std::map<std::string, HostTensor>& inputs) {
+  return call_at(entry, state, StepAt(&at), inputs);
+}
+Result<std::map<std::string, HostTensor>> Model::call(const std::string& entry, State* state,
+                                                      const std::map<std::string, HostTensor>& inputs) {
+  return call_at(entry, state, {}, inputs);
+}
+
+Result<std::map<std::string, HostTensor>> Model::call_at(const std::string& entry, State* state, StepAt at,
+                                                         const std::map<std::string, HostTensor>& inputs) {
   assert(impl_ && "a model is used before it is loaded");
   std::vector<std::string> known;
   int index = -1;
@@ -221,14 +244,13 @@ std::optional<std::int64_t> Model::vocabulary() const {
   assert(impl_ && "a model is used before it is loaded");
   if (impl_->entries.empty()) return std::nullopt;
   const Entry& e = impl_->entries[0];
-  if (!e.desc->takes_batch || e.inputs.size() != 1 || e.outputs.size() != 1) return std::nullopt;
+  if (e.desc->at != CallAt::batch || e.inputs.size() != 1 || e.outputs.size() != 1) return std::nullopt;
   const Port &in = e.inputs[0], &out = e.outputs[0];
-  using Kind = PortAxis::Kind;
-  if (in.desc->dtype != DType::i32 || in.desc->index_bound <= 0 || in.axes.size() != 1 ||
-      in.axes[0].kind != Kind::tokens || out.desc->dtype != DType::f32 || out.axes.size() != 2 ||
-      out.axes[0].kind != Kind::outputs || out.axes[1].kind != Kind::number)
+  if (in.desc->dtype != DType::i32 || in.desc->index_bound <= 0 || in.dims.size() != 1 ||
+      in.dims[0].axis() != tokens_axis || out.desc->dtype != DType::f32 || out.dims.size() != 2 ||
+      out.dims[0].axis() != outputs_axis)
     return std::nullopt;
-  return out.axes[1].number;
+  return out.dims[1].number();
 }
 
 Result<std::span<const float>> Model::logits(State& state, const Batch& at, std::span<const std::int32_t> input_ids) {
@@ -236,7 +258,7 @@ Result<std::span<const float>> Model::logits(State& state, const Batch& at, std:
     return Error{"entry", std::string(name()) + " does not take tokens alone and give logits [outputs, vocabulary]", {},
                  "call its entries by name"};
   const HostView in = HostView::of(input_ids, {static_cast<std::int64_t>(input_ids.size())});
-  auto results = enter(0, &state, at, {&in, 1});
+  auto results = enter(0, &state, &at, {&in, 1});
   if (!results) return std::move(results.error());
   return (*results)[0].f32();
 }

@@ -54,14 +54,17 @@ struct CheckpointRulesData {
 struct PortDesc {
   const char* name;
   DType dtype = DType::f32;
-  const char* shape;                                       // "[outputs, 49152]": numbers, tokens, outputs, batch
+  const char* shape;                                       // "[outputs, 49152]": numbers, axes, sums of products of them
   std::int64_t index_bound = 0;                            // i32 values lie in 0..index_bound (exclusive); 0: no bound
   std::optional<double> default_value = {};                // of an input that may be left out
 };
+// What an entry takes beside its inputs.
+enum class CallAt : std::uint8_t { none, sequences, batch };
 struct EntryDesc {
   const char* name;                                        // "forward"
   std::vector<PortDesc> inputs = {}, outputs = {};
-  bool takes_batch = true;
+  CallAt at = CallAt::batch;
+  bool advances = true;                                    // the batch's tokens are in the state afterwards
 };
 
 // Holds the caches of the sequences of one model; several may exist, each used by one call at a time.
@@ -117,14 +120,21 @@ class Model : public Module {
   const char* name() const { return type_name(); }         // "Llama"
   virtual std::span<const EntryDesc> entries() const = 0;
   virtual std::int64_t context() const = 0;                // the longest sequence; 0: memory decides
+  // The run-time axes: the four that every model has, then its own.
+  virtual std::span<const AxisDesc> axes() const { return prelude_axes; }
   // Bytes of arena that a step of these sizes needs: the plan's peak, without the values computed once a step.
-  virtual std::int64_t arena_bytes(std::int64_t tokens, std::int64_t outputs, std::int64_t batch) const = 0;
+  virtual std::int64_t arena_bytes(const StepSizes& s) const = 0;
   Module& root() { return *this; }
 
   Result<std::unique_ptr<State>> new_state(const StateOptions& options = {}) const;
   // Calls entry `name` by the names of its inputs; every argument is checked (names, dtype, shape, index range) and the
   // error says which. Results by name. A failed call leaves the state as it was.
   Result<std::map<std::string, HostTensor>> call(const std::string& entry, State* state, const Batch& at,
+                                                 const std::map<std::string, HostTensor>& inputs);
+  // Of an entry that takes Sequences, or neither.
+  Result<std::map<std::string, HostTensor>> call(const std::string& entry, State* state, const Sequences& at,
+                                                 const std::map<std::string, HostTensor>& inputs);
+  Result<std::map<std::string, HostTensor>> call(const std::string& entry, State* state,
                                                  const std::map<std::string, HostTensor>& inputs);
   // The same without copies for a model tokens → logits: logits [outputs, vocab] f32, valid until the next call.
   Result<std::span<const float>> logits(State& state, const Batch& at, std::span<const std::int32_t> input_ids);
@@ -147,10 +157,12 @@ class Model : public Module {
   virtual void run(int index, Step& step, std::span<const Tensor> inputs, std::span<const Tensor> outputs) const = 0;
   // What call() and logits() are made of, for generated typed methods: checks every argument, runs entry `index`, moves
   // the state on. The results stay valid until the next call.
-  Result<std::vector<HostView>> enter(int index, State* state, const Batch& at, std::span<const HostView> inputs);
+  Result<std::vector<HostView>> enter(int index, State* state, StepAt at, std::span<const HostView> inputs);
 
  private:
   friend class State;
+  Result<std::map<std::string, HostTensor>> call_at(const std::string& entry, State* state, StepAt at,
+                                                    const std::map<std::string, HostTensor>& inputs);
   std::unique_ptr<ModelImpl> impl_;                        // buffers, step values, arena, hooks
   std::shared_ptr<Device> device_;
   LoadReport report_;

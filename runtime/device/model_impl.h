@@ -25,9 +25,7 @@ struct ModelImpl {
   }
 
   std::shared_ptr<Device> device;
-  // Weights: files that tensors view, and buffers of what was converted or computed.
-  std::vector<std::shared_ptr<const MappedFile>> files;
-  std::vector<const Buffer*> buffers;
+  std::vector<const Buffer*> buffers;                      // of weights and constants
   std::vector<ModuleTree::NamedState> states;
   std::vector<Entry> entries;
   // Of calls.

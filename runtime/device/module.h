@@ -35,15 +35,14 @@ struct WeightSpec {
   const char* origins = "";                                // "hidden_size = 40 from config.json:12", one a line
 };
 
-// A weight of one instance. After loading a vector (and whatever had a dtype) is f32 in `tensor`; a matrix or a table
-// stays as stored and is read through `block`.
+// A weight of one instance. After loading a vector is `tensor`, in f32; a matrix or a table is `matrix`, as stored.
 struct Weight {
   WeightSpec spec = {};
-  Tensor tensor = {};                                      // vector role: f32; others: as stored
-  RowBlock block = {};                                     // matrix and table roles: one block over the same bytes
+  Tensor tensor = {};                                      // vector role: the values, f32
+  Matrix matrix = {};                                      // matrix and table roles: rows along the last axis, one result
   std::string source = {};                                 // where it came from: "model.safetensors: lm_head.weight",
                                                            // "alias of model.embed_tokens.weight", "default 1"
-  explicit operator bool() const { return static_cast<bool>(tensor); }
+  explicit operator bool() const { return tensor || !matrix.blocks.empty(); }
 };
 
 struct Const { Tensor tensor; };                           // f32, computed at load, shared by equal instances

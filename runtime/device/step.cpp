@@ -9,8 +9,7 @@ namespace modelc {
 namespace {
 
 // Slots of the step memory: the batch's fields, scratch for tracing, then the values computed once a step.
-enum Field : std::size_t { positions_field, lengths_field, sequence_field, outputs_field, last_field, field_count };
-constexpr std::size_t first_trace = field_count;
+constexpr std::size_t batch_fields = 0, first_trace = 1;
 constexpr std::size_t first_value = first_trace + MapArgs::max_inputs;
 
 template <class T>
@@ -22,14 +21,6 @@ T must(Result<T> r) {
 constexpr MapKernel add_kernel = {"add", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
   map_rows<2>(a, begin, end, [](float x, float y) { return x + y; });
 }};
-
-Shape with_width(const Shape& x, std::int64_t width) {
-  std::array<std::int64_t, Shape::max_rank> axes{};
-  const auto rank = static_cast<std::size_t>(x.rank());
-  std::copy(x.axes().begin(), x.axes().end(), axes.begin());
-  axes[rank - 1] = width;
-  return Shape(std::span<const std::int64_t>(axes.data(), rank));
-}
 
 }  // namespace
 
@@ -55,10 +46,33 @@ Result<Tensor> StepMemory::get(std::size_t slot, DType dtype, Shape shape) {
   return t;
 }
 
-Step::Step(StepMemory& memory, Tensor arena, StepSizes sizes, const Batch* batch, State* state,
+Step::Step(StepMemory& memory, Tensor arena, const StepSizes& sizes, StepAt at, State* state,
            const std::vector<LayerHook>* hooks)
-    : memory_(memory), arena_(arena), sizes_(sizes), at_(batch), state_(state),
-      hooks_(hooks != nullptr && !hooks->empty() ? hooks : nullptr), fields_(field_count) {}
+    : memory_(memory), arena_(arena), sizes_(sizes), at_(at), state_(state),
+      hooks_(hooks != nullptr && !hooks->empty() ? hooks : nullptr) {
+  if (at_.batch != nullptr) upload(*at_.batch);
+  if (Status s = device().begin(sizes_, at_.batch, fields_); !s) throw StepFailure{std::move(s.error())};
+}
+
+// All fields in one buffer, each aligned to 64 bytes.
+void Step::upload(const Batch& at) {
+  const std::pair<const std::vector<std::int32_t>*, Tensor*> fields[] = {
+      {&at.positions, &fields_.positions}, {&at.lengths, &fields_.lengths}, {&at.sequence, &fields_.sequence},
+      {&at.outputs, &fields_.outputs},     {&at.last, &fields_.last},       {&at.slots, &fields_.slots},
+      {&at.starts, &fields_.starts}};
+  std::vector<std::int32_t> all;
+  std::vector<std::size_t> begins;
+  for (const auto& [values, tensor] : fields) {
+    begins.push_back(all.size());
+    all.insert(all.end(), values->begin(), values->end());
+    all.resize((all.size() + 15) / 16 * 16);
+  }
+  const Tensor whole = temporary(batch_fields, DType::i32, {static_cast<std::int64_t>(all.size())});
+  device().write(std::as_bytes(std::span(all)), whole);
+  for (std::size_t i = 0; i < begins.size(); ++i)
+    *fields[i].second = {whole.buffer, static_cast<std::int64_t>(begins[i] * sizeof(std::int32_t)), DType::i32,
+                         {static_cast<std::int64_t>(fields[i].first->size())}};
+}
 
 Tensor Step::temporary(std::size_t slot, DType dtype, Shape shape) { return must(memory_.get(slot, dtype, shape)); }
 
@@ -87,20 +101,6 @@ Tensor Step::Frame::f32(std::int64_t offset, Shape shape) const {
   assert(offset >= 0 && offset % 4 == 0 && offset + t.size() <= memory_.size());
   return t;
 }
-
-Tensor Step::field(std::size_t which, const std::vector<std::int32_t>& values) {
-  Tensor& t = fields_[which];
-  if (!t) {
-    t = temporary(which, DType::i32, {static_cast<std::int64_t>(values.size())});
-    device().write(std::as_bytes(std::span(values)), t);
-  }
-  return t;
-}
-Tensor Step::positions() { return field(positions_field, at().positions); }
-Tensor Step::lengths() { return field(lengths_field, at().lengths); }
-Tensor Step::sequence() { return field(sequence_field, at().sequence); }
-Tensor Step::output_rows() { return field(outputs_field, at().outputs); }
-Tensor Step::last_rows() { return field(last_field, at().last); }
 
 Tensor Step::once(StepValue value, Shape shape, const std::function<void(const Tensor& out)>& compute) {
   assert(value.index >= 0);
@@ -136,20 +136,28 @@ void Step::linear_add(const Tensor& x, const Matrix& w, const Tensor& residual, 
 void Step::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out,
                       const TraceNames& names) {
   if (!traced()) return device().linear_map(x, w, f, out);
-  assert(names.names.size() == w.blocks.size());
+  assert(static_cast<int>(names.names.size()) == w.results());
   std::vector<Tensor> products;
-  for (std::size_t i = 0; i < w.blocks.size(); ++i)
-    products.push_back(temporary(first_trace + i, DType::f32, with_width(out.shape, w.blocks[i].rows)));
+  for (std::size_t i = 0; i < names.names.size(); ++i)
+    products.push_back(temporary(first_trace + i, DType::f32, out.shape));
   device().linear(x, w, products, {});
   for (std::size_t i = 0; i < products.size(); ++i) report(*names.module, names.names.begin()[i], products[i]);
   device().map(f, products, out);
 }
 
 void Step::take(const Weight& table, const Tensor& rows, float scale, const Tensor& out) {
-  Matrix m;
-  m.columns = table.block.rows > 0 ? table.tensor.count() / table.block.rows : 0;
-  m.blocks.push_back(table.block);
-  device().take(m, rows, scale, out);
+  if (table.spec.shape.rank() <= 2) return device().take(table.matrix, rows, scale, out);
+  // What is taken is several rows of the matrix, which lie together.
+  Matrix whole = table.matrix;
+  const std::int64_t together = table.spec.shape[0] > 0 ? table.matrix.rows() / table.spec.shape[0] : 1;
+  whole.columns *= together;
+  for (RowBlock& b : whole.blocks) {
+    assert(b.rows % together == 0 && b.first % together == 0);
+    b.rows /= together;
+    b.first /= together;
+    b.row_bytes *= together;
+  }
+  device().take(whole, rows, scale, out);
 }
 void Step::take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) { device().take_rows(x, rows, out); }
 void Step::rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out) {
@@ -194,15 +202,19 @@ void Step::values(std::initializer_list<float> numbers, const Tensor& out) {
 
 // ---- hooks
 
+void Step::read(const Tensor& value, std::span<std::byte> to) {
+  if (Status s = device().read(value, to); !s) throw StepFailure{std::move(s.error())};
+}
+
 void Step::report(const Module& module, const char* name, const Tensor& value) {
   const auto n = static_cast<std::size_t>(value.count());
   host_.resize(n);
   if (value.dtype == DType::f32) {
-    device().read(value, std::as_writable_bytes(std::span(host_)));
+    read(value, std::as_writable_bytes(std::span(host_)));
   } else {
     assert(value.dtype == DType::i32 || value.dtype == DType::boolean);
     std::vector<std::byte> raw(static_cast<std::size_t>(value.size()));
-    device().read(value, raw);
+    read(value, raw);
     const MapArgs::Input in{raw.data(), value.dtype, {}};
     for (std::size_t i = 0; i < n; ++i) host_[i] = detail::load(in, static_cast<std::int64_t>(i));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cassert>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "runtime/abi/axes.h"
 #include "runtime/device/batch.h"
 #include "runtime/device/device.h"
 #include "runtime/device/module.h"
@@ -52,8 +54,15 @@ class StepMemory {
   std::vector<const Buffer*> buffers_;
 };
 
-// Sizes of the run-time axes of a call.
-struct StepSizes { std::int64_t tokens = 0, outputs = 0, batch = 0; };
+// What an entry is called with beside its inputs: a Batch (which says the sequences too), Sequences, or neither.
+struct StepAt {
+  const Sequences* sequences = nullptr;
+  const Batch* batch = nullptr;
+  StepAt() = default;
+  StepAt(std::nullptr_t) {}
+  StepAt(const Batch* b) : sequences(b), batch(b) {}
+  explicit StepAt(const Sequences* s) : sequences(s) {}
+};
 
 // Thrown inside a step (out of memory in the middle of a forward function) and caught by Model::enter, which returns
 // it.
@@ -62,19 +71,26 @@ struct StepFailure { Error error; };
 class Step {
  public:
   // arena: at least the model's peak for these sizes; without one each frame gets memory of its own (constants at
-  // load). batch and state may be null for what needs none.
-  Step(StepMemory& memory, Tensor arena, StepSizes sizes, const Batch* batch, State* state,
+  // load). `at` and state may be null for what needs none. Uploads the batch's fields; StepFailure when that fails.
+  Step(StepMemory& memory, Tensor arena, const StepSizes& sizes, StepAt at, State* state,
        const std::vector<LayerHook>* hooks);
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
   // ---- sizes of the run-time axes
-  std::int64_t tokens() const { return sizes_.tokens; }
-  std::int64_t outputs() const { return sizes_.outputs; }
-  std::int64_t batch() const { return sizes_.batch; }
-  const Batch& at() const { assert(at_ != nullptr); return *at_; }
-  // Fields of the batch as device tensors (i32), uploaded once a step when first asked for.
-  Tensor positions(), lengths(), sequence(), output_rows(), last_rows();
+  std::int64_t tokens() const { return sizes_.tokens(); }
+  std::int64_t outputs() const { return sizes_.outputs(); }
+  std::int64_t batch() const { return sizes_.batch(); }
+  std::int64_t seq() const { return sizes_.seq(); }
+  std::int64_t axis(int i) const { return sizes_.axis(i); }          // one of the model's own
+  const Batch& at() const { assert(at_.batch != nullptr); return *at_.batch; }
+  const Sequences& sequences() const { assert(at_.sequences != nullptr); return *at_.sequences; }
+  // Fields of the batch as device tensors (i32).
+  const Tensor& positions() const { return fields_.positions; }
+  const Tensor& lengths() const { return fields_.lengths; }
+  const Tensor& sequence() const { return fields_.sequence; }
+  const Tensor& output_rows() const { return fields_.outputs; }
+  const Tensor& last_rows() const { return fields_.last; }
 
   // ---- memory: a frame is a piece of the arena, a stack: cut when a function begins, given back when it ends.
   class Frame {
@@ -89,6 +105,8 @@ class Step {
     std::int64_t tokens() const { return step_.tokens(); }
     std::int64_t outputs() const { return step_.outputs(); }
     std::int64_t batch() const { return step_.batch(); }
+    std::int64_t seq() const { return step_.seq(); }
+    std::int64_t axis(int i) const { return step_.axis(i); }
 
    private:
     Step& step_;
@@ -129,16 +147,17 @@ class Step {
 
  private:
   void report(const Module& module, const char* name, const Tensor& value);
-  Tensor field(std::size_t which, const std::vector<std::int32_t>& values);
+  void upload(const Batch& at);
+  void read(const Tensor& value, std::span<std::byte> to);
   Tensor temporary(std::size_t slot, DType dtype, Shape shape);
   StepMemory& memory_;
   Tensor arena_;                                           // u8
   StepSizes sizes_;
-  const Batch* at_;
+  StepAt at_;
   State* state_;
   const std::vector<LayerHook>* hooks_;                    // null when there are none
   std::int64_t top_ = 0;                                   // of the frame stack, bytes
-  std::vector<Tensor> fields_;                             // of the batch, as far as asked for
+  BatchTensors fields_;
   std::vector<Tensor> values_;                             // computed in this step, by StepValue
   std::vector<float> host_;                                // of the value that is being reported
 };

@@ -35,7 +35,7 @@ class Verifier {
     for (const EntryDesc& e : model_.entries())
       if (std::string(e.name) == "forward") entry_ = &e;
     if (!entry_) return problem(path_, std::string(model_.name()) + " has no entry forward");
-    if (!entry_->takes_batch) return problem(path_, "verify calls entries that take a Batch, and forward takes none: not carried out yet");
+    if (entry_->at != CallAt::batch) return problem(path_, "verify calls entries that take a Batch, and forward takes none: not carried out yet");
     if (auto s = rows(); !s) return std::move(s.error());
     if (auto s = read_inputs(); !s) return std::move(s.error());
 

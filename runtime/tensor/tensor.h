@@ -14,6 +14,8 @@
 
 namespace modelc {
 
+class Device;                                              // runtime/device/device.h
+
 // Up to six axes, outermost first; rank 0 is one number.
 class Shape {
  public:
@@ -60,6 +62,7 @@ struct Buffer {
   std::byte* host = nullptr;
   std::int64_t size = 0;                                   // bytes
   std::uint64_t handle = 0;                                // the device's own name for it
+  const Device* owner = nullptr;                           // whose memory it is
 };
 
 struct Tensor {

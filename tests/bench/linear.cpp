@@ -103,9 +103,9 @@ struct Matrices {
   std::int64_t bytes_of_one = 0;
   const std::byte* data = nullptr;
 };
-Matrices matrices(Device& device, DType encoding, std::int64_t n, std::int64_t k) {
+Matrices matrices(Device& device, Encoding encoding, std::int64_t n, std::int64_t k) {
   Matrices m;
-  m.bytes_of_one = n * k * bytes(encoding);
+  m.bytes_of_one = n * k * block_bytes(encoding);
   const std::int64_t copies = std::max<std::int64_t>(1, 400'000'000 / m.bytes_of_one);
   auto buffer = device.allocate(copies * m.bytes_of_one);
   if (!buffer) std::abort();
@@ -113,8 +113,8 @@ Matrices matrices(Device& device, DType encoding, std::int64_t n, std::int64_t k
   const float* from = values.host<float>();
   std::byte* to = (*buffer)->host;
   for (std::int64_t i = 0; i < n * k; ++i) {
-    const std::uint16_t h = encoding == DType::bf16 ? bf16_from_f32(from[i]) : f16_from_f32(from[i]);
-    if (encoding == DType::f32) std::memcpy(to + i * 4, from + i, 4);
+    const std::uint16_t h = encoding == Encoding::bf16 ? bf16_from_f32(from[i]) : f16_from_f32(from[i]);
+    if (encoding == Encoding::f32) std::memcpy(to + i * 4, from + i, 4);
     else std::memcpy(to + i * 2, &h, 2);
   }
   for (std::int64_t c = 1; c < copies; ++c)
@@ -125,8 +125,8 @@ Matrices matrices(Device& device, DType encoding, std::int64_t n, std::int64_t k
     RowBlock b;
     b.encoding = encoding;
     b.rows = n;
-    b.row_bytes = k * bytes(encoding);
-    b.data = {*buffer, c * m.bytes_of_one, encoding, {n, k}};
+    b.row_bytes = k * block_bytes(encoding);
+    b.data = {*buffer, c * m.bytes_of_one, DType::u8, {m.bytes_of_one}};
     w.blocks.push_back(b);
     m.all.push_back(w);
   }
@@ -135,7 +135,7 @@ Matrices matrices(Device& device, DType encoding, std::int64_t n, std::int64_t k
   return m;
 }
 
-void linear_line(Device& device, ThreadTeam& team, DType encoding, std::int64_t m, std::int64_t n, std::int64_t k,
+void linear_line(Device& device, ThreadTeam& team, Encoding encoding, std::int64_t m, std::int64_t n, std::int64_t k,
                  double peak) {
   Matrices w = matrices(device, encoding, n, k);
   const Tensor x = tensor(device, {m, k}), out = tensor(device, {m, n});
@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
   ThreadTeam team(threads);
   const double peak = fma_peak(team);
   std::printf("%s; f32 multiply-adds of this build: %.0f GFLOP/s\n", device.description().c_str(), peak);
-  for (const DType e : {DType::f32, DType::bf16, DType::f16}) {
+  for (const Encoding e : {Encoding::f32, Encoding::bf16, Encoding::f16}) {
     linear_line(device, team, e, 1, 1536, 576, peak);
     linear_line(device, team, e, 1, 8192, 2048, peak);
     linear_line(device, team, e, 4, 8192, 2048, peak);

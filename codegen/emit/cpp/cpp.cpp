@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "codegen/emit/cpp/pieces.h"
+#include "runtime/abi/axes.h"
+#include "runtime/abi/version.h"
 
 namespace modelc::emit {
 
@@ -29,7 +31,7 @@ const graph::Function& graph_function(const plan::Program& p, const plan::Functi
 
 // tokens → logits: what a generator calls.
 bool is_language_model(const plan::Program& p, const plan::Function& f) {
-  if (f.name != "forward" || f.inputs.size() != 1 || f.outputs.size() != 1 || !f.takes_batch) return false;
+  if (f.name != "forward" || f.inputs.size() != 1 || f.outputs.size() != 1 || f.at != plan::TakesAt::batch) return false;
   const auto& in = f.buffers[f.inputs[0].index].type;
   const auto& out = f.buffers[f.outputs[0].index].type;
   const auto tokens = p.dims->find_axis("tokens"), outputs = p.dims->find_axis("outputs");
@@ -66,7 +68,39 @@ std::string entry_table(const plan::Program& p, const std::vector<const plan::Fu
     s += fmt::format("    {{.name = {},\n", string_literal(f->name));
     s += wrapped("     .inputs = {", in, "},") + "\n";
     s += wrapped("     .outputs = {", out, "},") + "\n";
-    s += fmt::format("     .takes_batch = {}}},\n", f->takes_batch);
+    static constexpr const char* at[] = {"none", "sequences", "batch"};
+    s += fmt::format("     .at = modelc::CallAt::{}, .advances = {}}},\n", at[static_cast<int>(f->at)], f->advances);
+  }
+  return s + "}};\n\n";
+}
+
+bool names_sequences(const plan::Program& p) {
+  for (const plan::Class& c : p.classes)
+    for (const plan::Function& f : c.functions)
+      if (f.at == plan::TakesAt::sequences) return true;
+  return false;
+}
+
+// Of a model that declares axes of its own.
+bool has_axes(const plan::Program& p) { return p.dims->axes().size() > prelude_axes.size(); }
+
+std::string axis_names(const plan::Program& p) {
+  if (!has_axes(p)) return "";
+  std::string s = "// ---- run-time axes of its own ----------------------------------------------------------------------------------------\n\n"
+                  "namespace axes {\n\n";
+  for (std::size_t i = prelude_axes.size(); i < p.dims->axes().size(); ++i)
+    s += fmt::format("constexpr int {} = {};\n", identifier(p.dims->axes()[i].name), i);
+  return s + "\n}  // namespace axes\n\n";
+}
+
+std::string axis_table(const plan::Program& p) {
+  if (!has_axes(p)) return "";
+  std::string s = fmt::format("const std::array<modelc::AxisDesc, {}> axis_table = {{{{\n", p.dims->axes().size());
+  for (const graph::Axis& a : p.dims->axes()) {
+    s += fmt::format("    {{.name = {}, .lo = {}", string_literal(a.name), a.lo);
+    if (a.hi) s += fmt::format(", .hi = {}", *a.hi);
+    if (a.by != 1) s += fmt::format(", .by = {}", a.by);
+    s += "},\n";
   }
   return s + "}};\n\n";
 }
@@ -130,7 +164,8 @@ std::string root_class(const Names& names, const std::vector<const plan::Functio
   s += fmt::format("  const char* type_name() const override {{ return {}; }}\n", string_literal(o.class_name));
   s += "  std::span<const modelc::EntryDesc> entries() const override;\n";
   s += fmt::format("  std::int64_t context() const override {{ return {}; }}\n", p.graph->context.value_or(0));
-  s += "  std::int64_t arena_bytes(std::int64_t tokens, std::int64_t outputs, std::int64_t batch) const override;\n"
+  if (has_axes(p)) s += "  std::span<const modelc::AxisDesc> axes() const override;\n";
+  s += "  std::int64_t arena_bytes(const modelc::StepSizes& s) const override;\n"
        "  void members(modelc::MemberVisitor& v) override;\n";
   const plan::Class& planned = p.classes[id.index];
   if (!planned.packs.empty() || !planned.step_values.empty() || !c.consts.empty()) s += "  void bind(modelc::Binder& binder) override;\n";
@@ -164,12 +199,11 @@ std::string runtime_seam(const Names& names, const std::vector<const plan::Funct
                        type, identifier(f->input_names[0]));
   s += fmt::format("std::span<const modelc::EntryDesc> {}::entries() const {{ return entry_table; }}\n\n", type);
 
-  const std::string bytes = dim_expression(*p.dims, p.peak_bytes, {"", ""});
+  if (has_axes(p)) s += fmt::format("std::span<const modelc::AxisDesc> {}::axes() const {{ return axis_table; }}\n\n", type);
+  const bool fixed = p.dims->is_constant(p.peak_bytes);
   s += fmt::format("// The plan's peak, in bytes; frames of single functions stand above them.\n"
-                   "std::int64_t {}::arena_bytes(std::int64_t tokens, std::int64_t outputs, std::int64_t batch) const {{\n", type);
-  for (const char* axis : {"tokens", "outputs", "batch"})
-    if (bytes.find(axis) == std::string::npos) s += fmt::format("  static_cast<void>({});\n", axis);
-  s += fmt::format("  return {};\n}}\n\n", bytes);
+                   "std::int64_t {}::arena_bytes(const modelc::StepSizes&{}) const {{\n  return {};\n}}\n\n",
+                   type, fixed ? "" : " s", dim_expression(*p.dims, p.peak_bytes, {"s."}));
 
   s += fmt::format("void {}::run(int entry, Step& s, std::span<const Tensor> inputs, std::span<const Tensor> outputs) const {{\n"
                    "  switch (entry) {{\n", type);
@@ -177,7 +211,8 @@ std::string runtime_seam(const Names& names, const std::vector<const plan::Funct
     const plan::Function& f = *entries[i];
     std::vector<std::string> args = {"s"};
     for (std::size_t k = 0; k < f.inputs.size(); ++k) args.push_back(fmt::format("inputs[{}]", k));
-    if (f.takes_batch) args.push_back("s.at()");
+    if (f.at == plan::TakesAt::batch) args.push_back("s.at()");
+    if (f.at == plan::TakesAt::sequences) args.push_back("s.sequences()");
     for (std::size_t k = 0; k < f.outputs.size(); ++k) args.push_back(fmt::format("outputs[{}]", k));
     s += wrapped(fmt::format("    case {}: return {}(", i, names.classes[id.index].functions.at(f.name)), args, ");") + "\n";
   }
@@ -201,8 +236,8 @@ std::vector<File> cpp(const plan::Program& p, const Options& o) {
   std::string h = title(p, o);
   h += "#pragma once\n\n#include <array>\n#include <cstdint>\n#include <limits>\n#include <memory>\n#include <span>\n"
        "#include <string>\n#include <variant>\n#include <vector>\n\n#include \"runtime/modelc.h\"\n\n";
-  h += fmt::format("static_assert(modelc::generated_code_version == 1,\n              \"{}.h is of another modelc: build it again with this one's\");\n\n",
-                   comment_text(identifier(o.file)));
+  h += fmt::format("static_assert(modelc::generated_code_version == {},\n              \"{}.h is of another modelc: build it again with this one's\");\n\n",
+                   generated_code_version, comment_text(identifier(o.file)));
   h += open_namespace(o.name_space) + config_struct(p, type + "Config");
   for (std::size_t i = 0; i < p.classes.size(); ++i)
     if (written(i)) h += struct_text(names, {static_cast<std::uint32_t>(i)}) + "\n";
@@ -213,8 +248,10 @@ std::vector<File> cpp(const plan::Program& p, const Options& o) {
   std::string s = title(p, o);
   s += fmt::format("#include \"{}.h\"\n\n#include <utility>\n\n", o.file);
   s += open_namespace(o.name_space);
-  s += "using modelc::Batch;\nusing modelc::MapArgs;\nusing modelc::MapKernel;\nusing modelc::Step;\nusing modelc::Tensor;\n";
+  s += "using modelc::Batch;\n" + std::string(names_sequences(p) ? "using modelc::Sequences;\n" : "") +
+       "using modelc::MapArgs;\nusing modelc::MapKernel;\nusing modelc::Step;\nusing modelc::Tensor;\n";
   s += "\nnamespace {\n\n";
+  s += axis_names(p);
   if (!p.kernels.empty()) {
     s += "// ---- fused elementwise expressions ----------------------------------------------------------------------------------\n\n"
          "namespace kernels {\n\nnamespace math = modelc::math;\n\n";
@@ -225,7 +262,7 @@ std::vector<File> cpp(const plan::Program& p, const Options& o) {
   for (std::size_t i = 0; i < p.classes.size(); ++i)
     if (i == root.index || written(i)) s += buffer_structs(names, {static_cast<std::uint32_t>(i)});
   s += "// ---- what calls and checkpoints are checked against -------------------------------------------------------------------\n\n";
-  s += entry_table(p, entries) + rule_table(*p.graph) + "\n}  // namespace\n\n";
+  s += axis_table(p) + entry_table(p, entries) + rule_table(*p.graph) + "\n}  // namespace\n\n";
   for (std::size_t i = 0; i < p.classes.size(); ++i)
     if (written(i)) s += class_source(names, {static_cast<std::uint32_t>(i)}) + "\n";
   s += class_source(names, root) + "\n" + runtime_seam(names, entries, o) + close_namespace(o.name_space);

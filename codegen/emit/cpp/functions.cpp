@@ -12,7 +12,7 @@ namespace modelc::emit {
 
 namespace {
 
-const AxisNames in_function = {"s.", "()"}, in_frame = {"", "()"};
+const AxisNames in_function = {"s."}, in_frame = {""};
 
 bool has_frame(const plan::Function& f) {
   return std::any_of(f.buffers.begin(), f.buffers.end(), [](const auto& b) { return b.kind == plan::BufferKind::frame; });
@@ -26,7 +26,7 @@ std::string frame_type(const Names& names, graph::ClassId id, const std::string&
 }
 
 std::vector<std::string> buffer_names(const plan::Function& f) {
-  Scope scope({"f32", "tokens", "outputs", "batch"});
+  Scope scope({"f32", "tokens", "outputs", "batch", "seq", "axis", "axes"});
   std::vector<std::string> result;
   for (const plan::Buffer& b : f.buffers) result.push_back(b.kind == plan::BufferKind::frame ? scope.unique(b.name) : "");
   return result;
@@ -135,6 +135,7 @@ class Body {
     }
     if (const auto* f = std::get_if<plan::BatchField>(&o))
       return (f->field == "outputs" ? "s.output_rows()" : f->field == "last" ? "s.last_rows()" : "s." + f->field + "()") + view(f->view);
+    if (std::holds_alternative<plan::BatchRef>(o)) return "at";
     return "{}";
   }
   std::string view(const std::optional<std::vector<graph::DimId>>& v) const { return v ? ".as(" + shape(*v) + ")" : ""; }
@@ -234,7 +235,7 @@ class Body {
                      text(k.out)}, ");", s);
   }
   void step(const plan::Append& k, const plan::Step& s) {
-    line("s.append(", {path(k.state), text(k.k), text(k.v), "at"}, ");", s);
+    line("s.append(", {path(k.state), text(k.k), text(k.v), text(k.at)}, ");", s);
   }
   void step(const plan::Attend& k, const plan::Step& s) {
     std::vector<std::string> args = {fmt::format(".mask = modelc::Mask::{}", k.causal ? "causal" : "full"),
@@ -245,7 +246,7 @@ class Body {
     std::vector<std::string> items = {text(k.q)};
     if (k.state.empty()) items.push_back(text(k.k)), items.push_back(text(k.v));
     else items.push_back(path(k.state));
-    items.push_back("at");
+    items.push_back(text(k.at));
     items.push_back(braced(args));
     items.push_back(text(k.out));
     line("s.attend(", items, ");", s);
@@ -269,12 +270,9 @@ class Body {
     graph::ClassId callee = id_;
     if (k.member.empty() || k.member[0] == '.') callee = element_class_;
     if (!k.member.empty()) callee = class_at(k.member[0] == '.' ? element_class_ : id_, k.member[0] == '.' ? k.member.substr(1) : k.member);
-    const plan::Function* f = nullptr;
-    for (const plan::Function& x : p_.classes[callee.index].functions)
-      if (x.name == k.function) f = &x;
     std::vector<std::string> args = {"s"};
     for (const auto& o : k.inputs) args.push_back(text(o));
-    if (f && f->takes_batch) args.push_back("at");
+    if (!std::holds_alternative<plan::Absent>(k.at)) args.push_back(text(k.at));
     for (const auto& o : k.outs) args.push_back(text(o));
     const auto& functions = names_.classes[callee.index].functions;
     const auto name = functions.find(k.function);
@@ -481,7 +479,7 @@ std::string class_source(const Names& names, graph::ClassId id) {
     for (const std::vector<std::string>& list : {std::vector<std::string>{"s"}, inputs, outputs})
       for (const std::string& name : list)
         if (!mentions(text, name)) s += fmt::format("  static_cast<void>({});\n", name);
-    if (f.takes_batch && !mentions(text, "at")) s += "  static_cast<void>(at);\n";
+    if (f.at != plan::TakesAt::none && !mentions(text, "at")) s += "  static_cast<void>(at);\n";
     s += text + "}\n";
   }
   return s;

@@ -11,7 +11,7 @@ Scope base_names() {
   return Scope({"type_name", "qualified_name", "children", "descendants", "local_parameters", "parameters", "members", "bind",
                 "name_of", "product", "once", "name", "entries", "context", "root", "arena_bytes", "new_state", "call", "logits",
                 "vocabulary", "add_layer_hook", "clear_hooks", "load_report", "device", "load", "load_weights", "run", "s", "b", "binder", "once_buffers",
-                "at", "kernels", "math", "Batch", "MapArgs", "MapKernel", "Step", "Tensor", "entry", "inputs", "outputs",
+                "at", "axes", "kernels", "math", "Batch", "Sequences", "StepSizes", "MapArgs", "MapKernel", "Step", "Tensor", "entry", "inputs", "outputs",
                 "checkpoint", "options", "state"});
 }
 
@@ -40,7 +40,7 @@ bool is_number(const std::string& s) { return !s.empty() && s.find_first_not_of(
 }  // namespace
 
 Names::Names(const plan::Program& p, const Options& options) : program(p) {
-  Scope types({"Batch", "MapArgs", "MapKernel", "Step", "Tensor", "kernels", "math", "entry_table", "rule_table"});
+  Scope types({"Batch", "Sequences", "StepSizes", "axes", "axis_table", "MapArgs", "MapKernel", "Step", "Tensor", "kernels", "math", "entry_table", "rule_table"});
   const std::string root = types.unique(options.class_name);
   types.unique(root + "Config");
   types.unique(snake_case(root) + "_factory");

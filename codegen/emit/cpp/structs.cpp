@@ -157,7 +157,8 @@ std::string function_head(const Names& names, graph::ClassId id, const plan::Fun
   Scope scope = names.classes[id.index].scope;
   std::vector<std::string> parameters = {space + "Step& s"};
   for (const std::string& in : f.input_names) parameters.push_back(fmt::format("const {}Tensor& {}", space, scope.unique(in)));
-  if (f.takes_batch) parameters.push_back(fmt::format("const {}Batch& at", space));
+  if (f.at != plan::TakesAt::none)
+    parameters.push_back(fmt::format("const {}{}& at", space, f.at == plan::TakesAt::batch ? "Batch" : "Sequences"));
   for (std::size_t i = 0; i < f.outputs.size(); ++i)
     parameters.push_back(fmt::format("const {}Tensor& {}", space, output_name(f, i, scope)));
   const std::string& name = names.classes[id.index].functions.at(f.name);

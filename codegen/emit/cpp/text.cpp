@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "codegen/emit/cpp/namer.h"
+#include "runtime/abi/axes.h"
 
 namespace modelc::emit {
 
@@ -75,6 +76,16 @@ std::string float_literal(double value) {
   return s + "F";
 }
 
+namespace {
+
+// Those that every model has are functions, a model's own are numbers.
+std::string axis_call(const graph::DimTable& dims, graph::AxisId axis) {
+  const std::string name = identifier(dims.axis(axis).name);
+  return axis.index < prelude_axes.size() ? name + "()" : "axis(axes::" + name + ")";
+}
+
+}  // namespace
+
 std::string dim_expression(const graph::DimTable& dims, graph::DimId dim, const AxisNames& names) {
   if (const auto v = dims.value(dim)) return std::to_string(*v);
   std::string s;
@@ -84,7 +95,7 @@ std::string dim_expression(const graph::DimTable& dims, graph::DimId dim, const 
     if (magnitude != 1 || term.atoms.empty()) t = std::to_string(magnitude);
     for (const std::uint32_t index : term.atoms) {
       const auto& a = dims.atom(index);
-      std::string atom = a.divisor == 0 ? names.before + identifier(dims.axis(a.axis).name) + names.after
+      std::string atom = a.divisor == 0 ? names.object + axis_call(dims, a.axis)
                                         : fmt::format("({}) / {}", dim_expression(dims, a.dividend, names), a.divisor);
       if (a.divisor != 0) atom = "(" + atom + ")";
       t += (t.empty() ? "" : " * ") + atom;

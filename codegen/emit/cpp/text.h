@@ -20,8 +20,8 @@ std::string comment_text(std::string_view text, std::size_t most = 100);
 std::string float_literal(double value);
 std::string double_literal(double value);
 
-// What the run-time axes are called where the expression stands: "s.tokens()", "tokens()", "tokens".
-struct AxisNames { std::string before, after; };
+// What the run-time axes belong to where the expression stands: "s.tokens()", "tokens()".
+struct AxisNames { std::string object; };
 
 // A dim as an expression of type std::int64_t: "768 * s.tokens() + 64".
 std::string dim_expression(const graph::DimTable& dims, graph::DimId dim, const AxisNames& names);

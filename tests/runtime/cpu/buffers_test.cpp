@@ -1,9 +1,13 @@
 #include "runtime/cpu/buffers.h"
 
+#include <fstream>
+
 #include "runtime/kv_cache/kv_cache.h"
+#include "tests/runtime/base/temporary_folder.h"
 #include "tests/runtime/cpu/kernel_support.h"
 
 using namespace modelc;
+using modelc::test::TemporaryFolder;
 
 TEST_CASE("buffers are aligned, large ones zero and taken page by page") {
   cpu::Buffers buffers;
@@ -24,14 +28,29 @@ TEST_CASE("buffers are aligned, large ones zero and taken page by page") {
   CHECK(absurd.error().kind == "out-of-memory");
 }
 
-TEST_CASE("imported bytes are used where they lie") {
+TEST_CASE("a file's bytes are used where they lie, and the file lives as long as the buffer") {
   auto device = open_cpu({});
   REQUIRE(device.ok());
-  const std::vector<std::byte> bytes(100, std::byte{7});
-  auto b = (*device)->import(std::span(bytes).subspan(3));
+  const TemporaryFolder folder;
+  std::ofstream(folder / "bytes") << std::string(100, 'a') << 'b';
+  auto opened = MappedFile::open(folder / "bytes");
+  REQUIRE(opened.ok());
+  auto file = std::make_shared<const MappedFile>(std::move(*opened));
+  const std::byte* begin = file->data();
+  auto b = (*device)->place(file, 3, 98);
   REQUIRE(b.ok());
-  CHECK((*b)->host == bytes.data() + 3);
+  CHECK((*b)->host == begin + 3);
+  CHECK((*b)->size == 98);
+  CHECK((*b)->owner == device->get());
+  CHECK_FALSE((*device)->place(file, 3, 99).ok());
+  CHECK_FALSE((*device)->place(file, 200, 0).ok());
+  CHECK_FALSE((*device)->place(file, 0, -1).ok());
+  const std::weak_ptr<const MappedFile> alive = file;
+  file.reset();
+  CHECK_FALSE(alive.expired());
+  CHECK(std::to_integer<int>((*b)->host[97]) == 'b');
   (*device)->free(*b);
+  CHECK(alive.expired());
 }
 
 TEST_CASE("a cache whose size passes all numbers is refused") {

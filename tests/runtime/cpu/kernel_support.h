@@ -86,18 +86,18 @@ struct StoredRows {
   std::vector<std::byte> bytes;
   std::vector<float> values;
 };
-inline StoredRows store_as(DType encoding, std::span<const float> numbers) {
+inline StoredRows store_as(Encoding encoding, std::span<const float> numbers) {
   StoredRows s;
   for (const float x : numbers) {
-    if (encoding == DType::f32) {
+    if (encoding == Encoding::f32) {
       const auto b = std::as_bytes(std::span(&x, 1));
       s.bytes.insert(s.bytes.end(), b.begin(), b.end());
       s.values.push_back(x);
     } else {
-      const std::uint16_t h = encoding == DType::bf16 ? bf16_from_f32(x) : f16_from_f32(x);
+      const std::uint16_t h = encoding == Encoding::bf16 ? bf16_from_f32(x) : f16_from_f32(x);
       const auto b = std::as_bytes(std::span(&h, 1));
       s.bytes.insert(s.bytes.end(), b.begin(), b.end());
-      s.values.push_back(encoding == DType::bf16 ? f32_from_bf16(h) : f32_from_f16(h));
+      s.values.push_back(encoding == Encoding::bf16 ? f32_from_bf16(h) : f32_from_f16(h));
     }
   }
   return s;

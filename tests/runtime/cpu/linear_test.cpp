@@ -7,7 +7,7 @@ using namespace modelc::test;
 
 namespace {
 
-struct Block { std::int64_t rows; DType encoding; bool bias; std::int64_t shift; std::int64_t padding; };
+struct Block { std::int64_t rows; Encoding encoding; bool bias; std::int64_t shift; std::int64_t padding; };
 
 // A matrix of such blocks, and its results in double.
 struct Product {
@@ -20,7 +20,8 @@ struct Product {
       RowBlock block;
       block.encoding = b.encoding;
       block.rows = b.rows;
-      block.row_bytes = k * bytes(b.encoding) + b.padding;
+      block.row_bytes = k / block_elements(b.encoding) * block_bytes(b.encoding) + b.padding;
+      block.result = static_cast<int>(matrix.blocks.size());
       weights.emplace_back();
       std::vector<std::byte> stored;
       for (std::int64_t r = 0; r < b.rows; ++r) {
@@ -61,7 +62,7 @@ constexpr MapKernel silu_mul = {"silu_mul", [](const MapArgs& a, std::int64_t be
 
 TEST_CASE("linear: all encodings, shapes that are multiples of nothing, rows at odd addresses") {
   on_every_device([](Device& device) {
-    for (const DType encoding : {DType::f32, DType::f16, DType::bf16})
+    for (const Encoding encoding : {Encoding::f32, Encoding::f16, Encoding::bf16})
       for (const std::int64_t m : {1, 2, 3, 4, 5, 6, 7, 17, 67, 150})
         for (const std::int64_t k : {1, 3, 17, 67, 256, 1100, 1300}) {
           if (m > 17 && k > 300 && m != 67) continue;      // keeps the test short
@@ -88,7 +89,7 @@ TEST_CASE("linear: several blocks of unlike encodings and sizes are one product"
       Tensors tensors(device);
       const std::int64_t k = 200;
       const Product p(tensors, random, k,
-                      {{97, DType::bf16, false, 0, 0}, {1, DType::f32, true, 2, 0}, {300, DType::f16, true, 1, 6}});
+                      {{97, Encoding::bf16, false, 0, 0}, {1, Encoding::f32, true, 2, 0}, {300, Encoding::f16, true, 1, 6}});
       const auto x = random.numbers(m * k);
       const std::vector<Tensor> outs = {tensors.empty({m, 97}), tensors.empty({m, 1}), tensors.empty({m, 300})};
       device.linear(tensors.f32({m, k}, x), p.matrix, outs, {});
@@ -103,7 +104,7 @@ TEST_CASE("linear: the residual is added, also in place") {
       Random random(static_cast<unsigned>(m) + 9);
       Tensors tensors(device);
       const std::int64_t k = 50, n = 133;
-      const Product p(tensors, random, k, {{n, DType::bf16, true, 0, 0}});
+      const Product p(tensors, random, k, {{n, Encoding::bf16, true, 0, 0}});
       const auto x = random.numbers(m * k), r = random.numbers(m * n);
       auto expected = p.expected(0, x, m, k);
       for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += r[i];
@@ -120,11 +121,11 @@ TEST_CASE("linear: no columns give the bias, no rows and no tokens nothing") {
   on_every_device([](Device& device) {
     Random random(3);
     Tensors tensors(device);
-    const Product none(tensors, random, 0, {{5, DType::f32, true, 0, 0}});
+    const Product none(tensors, random, 0, {{5, Encoding::f32, true, 0, 0}});
     const Tensor out = tensors.empty({2, 5});
     device.linear(tensors.empty({2, 0}), none.matrix, {&out, 1}, {});
     for (std::size_t i = 0; i < 10; ++i) CHECK(values_of(out)[i] == none.biases[0][i % 5]);
-    const Product some(tensors, random, 8, {{5, DType::f32, true, 0, 0}});
+    const Product some(tensors, random, 8, {{5, Encoding::f32, true, 0, 0}});
     const Tensor no_tokens = tensors.empty({0, 5});
     device.linear(tensors.empty({0, 8}), some.matrix, {&no_tokens, 1}, {});
   });
@@ -133,7 +134,7 @@ TEST_CASE("linear: no columns give the bias, no rows and no tokens nothing") {
 TEST_CASE("linear: a token's bits depend neither on its neighbours nor on the threads") {
   for (const cpu::Kernels* kernels : cpu::available_kernels()) {
     CAPTURE(kernels->isa);
-    for (const DType encoding : {DType::f32, DType::f16, DType::bf16})
+    for (const Encoding encoding : {Encoding::f32, Encoding::f16, Encoding::bf16})
       for (const std::int64_t k : {67, 700}) {
         const std::int64_t m = 80, n = 110;
         std::vector<float> first;
@@ -165,7 +166,7 @@ TEST_CASE("linear: a token's bits depend neither on its neighbours nor on the th
 
 TEST_CASE("linear_map: the blocks' products through an expression") {
   on_every_device([](Device& device) {
-    for (const DType encoding : {DType::f32, DType::bf16})
+    for (const Encoding encoding : {Encoding::f32, Encoding::bf16})
       for (const std::int64_t m : {1, 2, 7, 150})
         for (const std::int64_t n : {1, 31, 90}) {
           CAPTURE(m);
@@ -173,7 +174,7 @@ TEST_CASE("linear_map: the blocks' products through an expression") {
           Random random(static_cast<unsigned>(m * n));
           Tensors tensors(device);
           const std::int64_t k = 45;
-          const Product p(tensors, random, k, {{n, encoding, true, 1, 0}, {n, DType::f16, false, 0, 2}});
+          const Product p(tensors, random, k, {{n, encoding, true, 1, 0}, {n, Encoding::f16, false, 0, 2}});
           const auto x = random.numbers(m * k);
           const auto gate = p.expected(0, x, m, k), up = p.expected(1, x, m, k);
           std::vector<double> expected;
@@ -194,10 +195,10 @@ TEST_CASE("linear_map: the blocks' products through an expression") {
 TEST_CASE("f16: subnormals, the largest number and infinity; bf16: every exponent") {
   on_every_device([](Device& device) {
     const std::vector<float> numbers = {0.0F, -0.0F, 5.9604645e-8F, -6.0e-5F, 65504.0F, -65504.0F, 1e-30F, -1e30F};
-    for (const DType encoding : {DType::f16, DType::bf16}) {
+    for (const Encoding encoding : {Encoding::f16, Encoding::bf16}) {
       Tensors tensors(device);
       for (const float number : numbers) {
-        if (encoding == DType::f16 && std::fabs(number) > 65504.0F) continue;
+        if (encoding == Encoding::f16 && std::fabs(number) > 65504.0F) continue;
         const StoredRows s = store_as(encoding, std::vector<float>(37, number));
         Matrix table;
         table.columns = 37;
@@ -218,8 +219,8 @@ TEST_CASE("f16: subnormals, the largest number and infinity; bf16: every exponen
         CHECK(values_of(product)[0] == s.values[0]);
       }
       // Infinity and NaN stay what they are.
-      const std::uint16_t infinity = encoding == DType::f16 ? 0x7C00 : 0x7F80,
-                          nan = encoding == DType::f16 ? 0x7E00 : 0x7FC0;
+      const std::uint16_t infinity = encoding == Encoding::f16 ? 0x7C00 : 0x7F80,
+                          nan = encoding == Encoding::f16 ? 0x7E00 : 0x7FC0;
       Matrix table;
       table.columns = 1;
       RowBlock b;

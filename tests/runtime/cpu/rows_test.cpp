@@ -143,7 +143,7 @@ TEST_CASE("rope: halves and adjacent, whole heads and the first channels only, i
 
 TEST_CASE("take and take_rows") {
   on_every_device([](Device& device) {
-    for (const DType encoding : {DType::f32, DType::f16, DType::bf16})
+    for (const Encoding encoding : {Encoding::f32, Encoding::f16, Encoding::bf16})
       for (const std::int64_t n : widths) {
         const std::int64_t count = 9;
         Random random(static_cast<unsigned>(n) + 5);
@@ -154,7 +154,7 @@ TEST_CASE("take and take_rows") {
         RowBlock b;
         b.encoding = encoding;
         b.rows = count;
-        b.row_bytes = n * bytes(encoding);
+        b.row_bytes = n * block_bytes(encoding);
         b.data = tensors.bytes_of(DType::u8, {static_cast<std::int64_t>(stored.bytes.size())}, stored.bytes, 3);
         table.blocks.push_back(b);
         const std::vector<std::int32_t> rows = {8, 0, 3, 3, 7};

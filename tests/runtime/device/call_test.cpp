@@ -254,7 +254,7 @@ class Plain final : public Model {
   const char* type_name() const override { return "Plain"; }
   std::span<const EntryDesc> entries() const override { return entries_; }
   std::int64_t context() const override { return 0; }
-  std::int64_t arena_bytes(std::int64_t, std::int64_t, std::int64_t) const override { return 0; }
+  std::int64_t arena_bytes(const StepSizes&) const override { return 0; }
   void members(MemberVisitor&) override {}
 
  private:
@@ -270,7 +270,7 @@ class Plain final : public Model {
                   {.name = "keep", .dtype = DType::boolean, .shape = "[tokens]", .default_value = 1.0},
                   {.name = "bias", .shape = "[2]", .default_value = 0.5}},
        .outputs = {{.name = "y", .shape = "[tokens, 2]"}},
-       .takes_batch = false}};
+       .at = CallAt::none}};
 };
 
 }  // namespace
@@ -279,7 +279,7 @@ TEST_CASE("without a batch the inputs bind the axes; inputs with a default may b
   const auto plain = Plain::make();
   const auto f32 = [](std::vector<float> v, Shape s) { return HostTensor::of(std::span<const float>(v), s); };
   const auto y = [&](const std::map<std::string, HostTensor>& in) {
-    const auto r = good(plain->call("forward", nullptr, {}, in));
+    const auto r = good(plain->call("forward", nullptr, in));
     const auto v = r.at("y").as<float>();
     return std::vector<float>(v.begin(), v.end());
   };
@@ -287,10 +287,10 @@ TEST_CASE("without a batch the inputs bind the axes; inputs with a default may b
   CHECK(y({{"x", f32({1, 2}, {1, 2})}, {"bias", f32({0, 1}, {2})}}) == std::vector<float>{1, 3});
   const HostTensor keep{DType::boolean, {2}, {std::byte{0}, std::byte{1}}};
   CHECK(y({{"x", f32({1, 2, 3, 4}, {2, 2})}, {"keep", keep}}) == std::vector<float>{0.5F, 0.5F, 3.5F, 4.5F});
-  auto r = plain->call("forward", nullptr, {}, {{"x", f32({1, 2, 3, 4, 5, 6}, {3, 2})}, {"keep", keep}});
+  auto r = plain->call("forward", nullptr, {{"x", f32({1, 2, 3, 4, 5, 6}, {3, 2})}, {"keep", keep}});
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().message == "Plain.forward: keep has shape [2], expected [tokens] = [3]");
-  r = plain->call("forward", nullptr, {}, {{"x", f32({1, 2, 3}, {1, 3})}});
+  r = plain->call("forward", nullptr, {{"x", f32({1, 2, 3}, {1, 3})}});
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().message == "Plain.forward: x has shape [1, 3], expected [tokens, 2] = [1, 2]");
 }

@@ -100,7 +100,7 @@ const std::array<modelc::EntryDesc, 1> entry_table = {{
     {.name = "forward",
      .inputs = {{.name = "input_ids", .dtype = modelc::DType::i32, .shape = "[tokens]", .index_bound = 64}},
      .outputs = {{.name = "logits", .dtype = modelc::DType::f32, .shape = "[outputs, 64]"}},
-     .takes_batch = true},
+     .at = modelc::CallAt::batch, .advances = true},
 }};
 
 const modelc::CheckpointRulesData rule_table = {
@@ -292,9 +292,8 @@ modelc::Result<std::span<const float>> Llama::forward(modelc::State& state, std:
 std::span<const modelc::EntryDesc> Llama::entries() const { return entry_table; }
 
 // Peak, in bytes: Llama 128 t + 128 o, LlamaBackbone 128 t, LlamaLayer 384 t, LlamaAttention 768 t.
-std::int64_t Llama::arena_bytes(std::int64_t tokens, std::int64_t outputs, std::int64_t batch) const {
-  static_cast<void>(batch);
-  return 1408 * tokens + 128 * outputs;
+std::int64_t Llama::arena_bytes(const modelc::StepSizes& s) const {
+  return 1408 * s.tokens() + 128 * s.outputs();
 }
 
 void Llama::run(int entry, Step& s, std::span<const Tensor> inputs, std::span<const Tensor> outputs) const {

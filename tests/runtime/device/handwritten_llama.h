@@ -9,7 +9,7 @@
 
 #include "runtime/modelc.h"
 
-static_assert(modelc::generated_code_version == 1, "llama.h is of another modelc: build it again with this one's");
+static_assert(modelc::generated_code_version == 2, "llama.h is of another modelc: build it again with this one's");
 
 namespace handwritten {
 
@@ -221,7 +221,7 @@ class Llama final : public modelc::Model {
   const char* type_name() const override { return "Llama"; }
   std::span<const modelc::EntryDesc> entries() const override;
   std::int64_t context() const override { return 64; }
-  std::int64_t arena_bytes(std::int64_t tokens, std::int64_t outputs, std::int64_t batch) const override;
+  std::int64_t arena_bytes(const modelc::StepSizes& s) const override;
   void members(modelc::MemberVisitor& v) override;
   void bind(modelc::Binder& b) override;
 

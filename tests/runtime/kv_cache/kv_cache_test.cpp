@@ -38,7 +38,7 @@ class Echo final : public Model {
   const char* type_name() const override { return "Echo"; }
   std::span<const EntryDesc> entries() const override { return entries_; }
   std::int64_t context() const override { return 0; }
-  std::int64_t arena_bytes(std::int64_t tokens, std::int64_t, std::int64_t) const override { return 16 * tokens; }
+  std::int64_t arena_bytes(const StepSizes& s) const override { return 16 * s.tokens(); }
   void members(MemberVisitor& v) override {
     v.child("table", table);
     v.state("cache", cache);
