@@ -23,6 +23,14 @@ constexpr std::optional<Stored> stored(Encoding e) {
     case Encoding::f32: return Stored::f32;
     case Encoding::f16: return Stored::f16;
     case Encoding::bf16: return Stored::bf16;
+    case Encoding::q4_0: return Stored::q4_0;
+    case Encoding::q4_1: return Stored::q4_1;
+    case Encoding::q5_0: return Stored::q5_0;
+    case Encoding::q5_1: return Stored::q5_1;
+    case Encoding::q8_0: return Stored::q8_0;
+    case Encoding::q4_k: return Stored::q4_k;
+    case Encoding::q5_k: return Stored::q5_k;
+    case Encoding::q6_k: return Stored::q6_k;
     default: return std::nullopt;
   }
 }

@@ -10,7 +10,8 @@
 
 namespace modelc::cpu {
 
-enum class Stored : std::uint8_t { f32, f16, bf16 };
+// How rows of weights are stored; what each means is in kernels/encodings.h.
+enum class Stored : std::uint8_t { f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k };
 
 // out[m, n] = x[m, k] · w[n, k]ᵀ (+ bias[n]) (+ residual[m, n]). Strides are distances between rows. The sum for one
 // element has one order, whatever m and n are: a token gives the same bits alone and in a batch.
@@ -18,7 +19,7 @@ struct ProductArgs {
   const float* x = nullptr;
   std::int64_t x_stride = 0;                               // floats
   const std::byte* w = nullptr;                            // rows as stored, at any address
-  std::int64_t w_stride = 0;                               // bytes
+  std::int64_t w_stride = 0;                               // bytes; rows of blocks hold whole ones: k is a multiple
   Stored encoding = Stored::f32;
   std::int64_t m = 0, n = 0, k = 0;
   const float* bias = nullptr;                             // or null

@@ -7,6 +7,7 @@
 // the speed). Many tokens: a panel of tile_n rows, panel_k columns wide, is converted once into f32 that stays in the
 // first-level cache while a block of tokens passes by; the tokens' columns stay in the second-level cache while the
 // panels of all rows pass; partial sums wait there too, as whole vectors.
+#include "runtime/cpu/kernels/encodings.h"
 #include "runtime/cpu/kernels/simd.h"
 #include "runtime/cpu/kernels/table.h"
 
@@ -41,14 +42,26 @@ template <int M, int N, class W>
 MODELC_INLINE void stored_tile(const float* x, int64_t x_stride, const std::byte* w, int64_t gap, int64_t k,
                                F (&acc)[M][N]) {
   F a[M];
-  int64_t c = 0;
-  for (; c + lanes <= k; c += lanes) {
-    for (int i = 0; i < M; ++i) a[i] = load(x + i * x_stride + c);
-    for (int j = 0; j < N; ++j) step(a, W::get(w + j * gap + c * W::size), j, acc);
-  }
-  if (c < k) {
-    for (int i = 0; i < M; ++i) a[i] = load_part(x + i * x_stride + c, k - c);
-    for (int j = 0; j < N; ++j) step(a, get_part<W>(w + j * gap + c * W::size, k - c), j, acc);
+  if constexpr (W::block > 1) {
+    for (int64_t g = 0; g < k / group_elements; ++g)
+      for (int j = 0; j < N; ++j) {
+        F v[group_vectors];
+        W::group(w + j * gap, g, v);
+        for (int64_t c = 0; c < group_vectors; ++c) {
+          for (int i = 0; i < M; ++i) a[i] = load(x + i * x_stride + g * group_elements + c * lanes);
+          step(a, v[c], j, acc);
+        }
+      }
+  } else {
+    int64_t c = 0;
+    for (; c + lanes <= k; c += lanes) {
+      for (int i = 0; i < M; ++i) a[i] = load(x + i * x_stride + c);
+      for (int j = 0; j < N; ++j) step(a, W::get(w + j * gap + W::bytes(c)), j, acc);
+    }
+    if (c < k) {
+      for (int i = 0; i < M; ++i) a[i] = load_part(x + i * x_stride + c, k - c);
+      for (int j = 0; j < N; ++j) step(a, get_part<W>(w + j * gap + W::bytes(c), k - c), j, acc);
+    }
   }
 }
 
@@ -118,9 +131,17 @@ MODELC_INLINE void pack(const std::byte* from, int64_t stride, int64_t rows, int
   for (int64_t j = 0; j < rows; ++j) {
     const std::byte* row = from + j * stride;
     float* at = to + j * lanes;
-    int64_t c = 0;
-    for (; c + lanes <= k; c += lanes, at += rows * lanes) store(at, W::get(row + c * W::size));
-    if (c < k) store(at, get_part<W>(row + c * W::size, k - c));
+    if constexpr (W::block > 1) {
+      for (int64_t g = 0; g < k / group_elements; ++g) {
+        F v[group_vectors];
+        W::group(row, g, v);
+        for (int64_t i = 0; i < group_vectors; ++i, at += rows * lanes) store(at, v[i]);
+      }
+    } else {
+      int64_t c = 0;
+      for (; c + lanes <= k; c += lanes, at += rows * lanes) store(at, W::get(row + W::bytes(c)));
+      if (c < k) store(at, get_part<W>(row + W::bytes(c), k - c));
+    }
   }
 }
 
@@ -180,8 +201,10 @@ int64_t block_m(int64_t m) {
 
 template <class W>
 void by_panels(const ProductArgs& args) {
-  const int64_t parts = (args.k + panel_k - 1) / panel_k;
-  const int64_t width = ((args.k + parts - 1) / parts + lanes - 1) / lanes * lanes;
+  // Panels hold whole vectors, and whole blocks.
+  constexpr int64_t unit = W::block > lanes ? W::block : lanes, most = panel_k / unit * unit;
+  const int64_t parts = (args.k + most - 1) / most;
+  const int64_t width = ((args.k + parts - 1) / parts + unit - 1) / unit * unit;
   const int64_t block = block_m(args.m);
   float* panel = args.scratch;
   float* x = panel + tile_n * panel_k;
@@ -195,12 +218,12 @@ void by_panels(const ProductArgs& args) {
       float* partial = x + block * panel_k;
       for (int64_t n = 0; n < args.n;) {
         const int64_t rows = args.n - n < tile_n ? 1 : tile_n;
-        const std::byte* w = args.w + n * args.w_stride + k0 * W::size;
+        const std::byte* w = args.w + n * args.w_stride + W::bytes(k0);
         if (rows == 1) pack<W>(w, args.w_stride, 1, k1 - k0, panel);
         else pack<W>(w, args.w_stride, tile_n, k1 - k0, panel);
         const int64_t left = args.n - n - rows;            // rows that later panels hold; in memory only the first time
         const Pass p = {x, panel, vectors, n, m0, m1, k0 == 0, k1 == args.k, partial, w + rows * args.w_stride,
-                        m0 > 0 ? 0 : left < tile_n ? left : tile_n, (k1 - k0) * W::size, args.w_stride};
+                        m0 > 0 ? 0 : left < tile_n ? left : tile_n, W::bytes(k1 - k0), args.w_stride};
         if (rows == 1) pass<1>(args, p);
         else pass<tile_n>(args, p);
         n += rows;
@@ -221,7 +244,8 @@ void product_of(const ProductArgs& args) {
 
 int64_t product_scratch(int64_t m, int64_t n, int64_t k) {
   if (m <= direct_m) return 0;
-  return tile_n * panel_k + block_m(m) * panel_k + (k > panel_k ? block_m(m) * n * lanes : 0);
+  // Panels of long blocks are narrower: the partial sums of two of them wait for a row of more than that.
+  return tile_n * panel_k + block_m(m) * panel_k + (k > panel_k / 256 * 256 ? block_m(m) * n * lanes : 0);
 }
 
 void product(const ProductArgs& args) {
@@ -233,11 +257,7 @@ void product(const ProductArgs& args) {
             (args.residual != nullptr ? args.residual[m * args.residual_stride + n] : 0.0F);
     return;
   }
-  switch (args.encoding) {
-    case Stored::f32: return product_of<F32Weights>(args);
-    case Stored::f16: return product_of<F16Weights>(args);
-    case Stored::bf16: return product_of<BF16Weights>(args);
-  }
+  with_encoding(args.encoding, [&](auto w) { product_of<decltype(w)>(args); });
 }
 
 int product_rows() { return tile_n; }

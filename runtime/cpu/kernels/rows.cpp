@@ -1,4 +1,5 @@
 // Kernels that work on one row, or one token, at a time: conversion, norms, rope.
+#include "runtime/cpu/kernels/encodings.h"
 #include "runtime/cpu/kernels/simd.h"
 #include "runtime/cpu/kernels/table.h"
 
@@ -15,9 +16,17 @@ MODELC_INLINE void store_up_to(float* p, F v, int64_t left) {
 template <class W>
 void convert_row(const std::byte* from, int64_t n, float scale, float* to) {
   const F s = splat(scale);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) store(to + i, W::get(from + i * W::size) * s);
-  if (i < n) store_part(to + i, get_part<W>(from + i * W::size, n - i) * s, n - i);
+  if constexpr (W::block > 1) {
+    for (int64_t g = 0; g < n / group_elements; ++g) {
+      F v[group_vectors];
+      W::group(from, g, v);
+      for (int64_t i = 0; i < group_vectors; ++i) store(to + g * group_elements + i * lanes, v[i] * s);
+    }
+  } else {
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) store(to + i, W::get(from + W::bytes(i)) * s);
+    if (i < n) store_part(to + i, get_part<W>(from + W::bytes(i), n - i) * s, n - i);
+  }
 }
 
 // out = x · factor · (w + offset); w may be null.
@@ -37,11 +46,7 @@ MODELC_INLINE float norm_factor(F squares, float eps, int64_t n) {
 }  // namespace
 
 void convert(Stored encoding, const std::byte* from, int64_t n, float scale, float* to) {
-  switch (encoding) {
-    case Stored::f32: return convert_row<F32Weights>(from, n, scale, to);
-    case Stored::f16: return convert_row<F16Weights>(from, n, scale, to);
-    case Stored::bf16: return convert_row<BF16Weights>(from, n, scale, to);
-  }
+  with_encoding(encoding, [&](auto w) { convert_row<decltype(w)>(from, n, scale, to); });
 }
 
 void rms_norm(const float* x, const float* w, float eps, float offset, int64_t n, float* out) {

@@ -58,6 +58,18 @@ MODELC_INLINE F load_bf16(const std::byte* p) {
 MODELC_INLINE F load_f16(const std::byte* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
+MODELC_INLINE I load_u8(const std::byte* p) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+MODELC_INLINE I load_s8(const std::byte* p) {
+  return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+MODELC_INLINE F to_floats(I a) { return _mm512_cvtepi32_ps(a); }
+MODELC_INLINE I shift_right_by(I a, int n) { return _mm512_srlv_epi32(a, _mm512_set1_epi32(n)); }
+// Lane i by i.
+MODELC_INLINE I shift_right_lanes(I a) {
+  return _mm512_srlv_epi32(a, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+}
 // Makes the compiler load v once, where it would rather read memory again in every instruction that uses it.
 MODELC_INLINE void hold(F& v) { __asm__("" : "+v"(v)); }
 // The sum of each of four vectors: lanes 8 apart are added, then 4, 2 and 1.
@@ -107,6 +119,15 @@ MODELC_INLINE F load_bf16(const std::byte* p) {
 MODELC_INLINE F load_f16(const std::byte* p) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
+MODELC_INLINE I load_u8(const std::byte* p) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+}
+MODELC_INLINE I load_s8(const std::byte* p) {
+  return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+}
+MODELC_INLINE F to_floats(I a) { return _mm256_cvtepi32_ps(a); }
+MODELC_INLINE I shift_right_by(I a, int n) { return _mm256_srlv_epi32(a, _mm256_set1_epi32(n)); }
+MODELC_INLINE I shift_right_lanes(I a) { return _mm256_srlv_epi32(a, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
 MODELC_INLINE void hold(F& v) { __asm__("" : "+x"(v)); }
 // The sum of each of four vectors: lanes 1 apart are added, then 2, then 4.
 MODELC_INLINE __m128 sums(F a, F b, F c, F d) {
@@ -168,6 +189,21 @@ MODELC_INLINE F load_f16(const std::byte* p) {
   const I special = (magnitude >= 0x7c00) & 0x7f800000;
   return floats(bits(v) | special | shift_left<16>(h & 0x8000));
 }
+typedef std::uint8_t U8 __attribute__((vector_size(4)));
+typedef std::int8_t S8 __attribute__((vector_size(4)));
+MODELC_INLINE I load_u8(const std::byte* p) {
+  U8 v;
+  copy_bytes(&v, p, 4);
+  return __builtin_convertvector(v, I);
+}
+MODELC_INLINE I load_s8(const std::byte* p) {
+  S8 v;
+  copy_bytes(&v, p, 4);
+  return __builtin_convertvector(v, I);
+}
+MODELC_INLINE F to_floats(I a) { return __builtin_convertvector(a, F); }
+MODELC_INLINE I shift_right_by(I a, int n) { return a >> n; }
+MODELC_INLINE I shift_right_lanes(I a) { return a >> I{0, 1, 2, 3}; }
 MODELC_INLINE void hold(F&) {}
 // The sum of each of four vectors: lanes 2 apart are added, then 1.
 MODELC_INLINE F sums(F a, F b, F c, F d) {
@@ -193,29 +229,22 @@ MODELC_INLINE float largest(F v) {
   return m;
 }
 
-// Weights as stored: how far apart elements are, and a vector of them as f32.
-struct F32Weights {
-  static constexpr int64_t size = 4;
-  MODELC_INLINE F get(const std::byte* p) {
-    F v;
-    copy_bytes(&v, p, sizeof v);
-    return v;
-  }
-};
-struct F16Weights {
-  static constexpr int64_t size = 2;
-  MODELC_INLINE F get(const std::byte* p) { return load_f16(p); }
-};
-struct BF16Weights {
-  static constexpr int64_t size = 2;
-  MODELC_INLINE F get(const std::byte* p) { return load_bf16(p); }
-};
-// The first n elements, the others 0; reads no byte beyond them.
-template <class W>
-MODELC_INLINE F get_part(const std::byte* p, int64_t n) {
-  std::byte whole[lanes * 4] = {};
-  copy_bytes(whole, p, n * W::size);
-  return W::get(whole);
+// The f16 at p.
+MODELC_INLINE float half_at(const std::byte* p) {
+  std::uint16_t h;
+  copy_bytes(&h, p, 2);
+#if defined(__AVX2__)
+  return _cvtsh_ss(h);
+#else
+  std::uint32_t u = (h & 0x7fffu) << 13;
+  float v;
+  copy_bytes(&v, &u, 4);
+  v *= 0x1p112F;
+  copy_bytes(&u, &v, 4);
+  u |= ((h & 0x7fffu) >= 0x7c00u ? 0x7f800000u : 0u) | (h & 0x8000u) << 16;
+  copy_bytes(&v, &u, 4);
+  return v;
+#endif
 }
 
 // e^x, 0 below -87.3 and for -inf; within 2 units in the last place. The derivation is in runtime/device/math.h.
