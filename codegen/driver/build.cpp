@@ -59,7 +59,8 @@ std::optional<Built> make(Session& s, const CheckpointIndex* checkpoint) {
   if (s.sink.has_errors()) return std::nullopt;
   auto planned = plan_model(s, *program);
   if (!planned) return std::nullopt;
-  std::vector<emit::File> files = emit_model(s, *planned, s.options.name, s.options.name_space);
+  const bool with_main = s.options.stock_main || s.options.command != "build";
+  std::vector<emit::File> files = emit_model(s, *planned, s.options.name, s.options.name_space, with_main);
   return Built{std::move(files), std::move(*program), std::move(*planned)};
 }
 
@@ -95,29 +96,38 @@ int build_command(const Options& o) {
   const bool usable = !s.sink.has_errors();
   if (!usable) return s.report() ? 0 : 2;
   std::optional<Built> built;
+  std::shared_ptr<const CheckpointIndex> checkpoint;
   if (load_model(s, o.files[0])) {
-    const auto checkpoint = open_checkpoint_of(s);
+    checkpoint = open_checkpoint_of(s);
     if (!s.sink.has_errors()) built = make(s, checkpoint.get());
   }
   if (built) {
-    const auto write = [&](const std::string& path, const std::string& text) {
-      auto status = write_file_if_changed(path, text);
-      if (!status) s.sink.error(code::cannot_write, path, status.error());
-      return static_cast<bool>(status);
+    const auto write = [&](const std::string& path, const std::string& text, bool always = false) {
+      std::optional<Error> wrong;
+      if (always) {
+        if (auto status = write_file(path, text, Flush::none); !status) wrong = status.error();
+      } else if (auto status = write_file_if_changed(path, text); !status) {
+        wrong = status.error();
+      }
+      if (wrong) s.sink.error(code::cannot_write, path, *wrong);
+      return !wrong;
     };
     auto folder = make_folders(o.out);
     if (!folder) s.sink.error(code::cannot_write, o.out, folder.error());
-    std::string targets;
+    // Sources are written when they change, so that nothing is compiled for nothing; the manifest, last, every time: it is
+    // as new as the last success, and build systems go by it.
+    std::string stamp;
     for (const emit::File& f : built->files) {
-      const std::string path = (fs::path(o.out) / f.name).string();
-      targets += (targets.empty() ? "" : " ") + make_escaped(path);
-      if (folder && !write(path, f.text)) break;
+      stamp = (fs::path(o.out) / f.name).string();
+      if (folder && !write(stamp, f.text, &f == &built->files.back())) break;
     }
     if (folder && !o.depfile.empty() && !s.sink.has_errors()) {
-      std::string text = targets + ":";
+      std::string text = make_escaped(stamp) + ":";
       std::vector<std::string> inputs = built->program.files;
       if (!o.config.empty()) inputs.push_back(o.config);
-      else if (!o.checkpoint.empty() && fs::is_directory(o.checkpoint[0])) inputs.push_back((fs::path(o.checkpoint[0]) / "config.json").string());
+      else if (checkpoint && checkpoint->config) inputs.push_back((fs::path(o.checkpoint[0]) / "config.json").string());
+      if (checkpoint)
+        for (const CheckpointFile& f : checkpoint->files()) inputs.push_back(f.path);
       for (const std::string& f : inputs) text += " \\\n  " + make_escaped(f);
       write(o.depfile, text + "\n");
     }
@@ -150,9 +160,7 @@ int run_command(const Options& o) {
   print_notes(built->program.notes);
   if (o.mode == "fast") std::fputs("note: --mode fast is not carried out yet: everything runs in f32, as in exact\n", stderr);
 
-  const std::string factory = (s.file_base.empty() ? "" : emit::identifier(s.file_base) + "::") +
-                              emit::snake_case(emit::identifier(built->program.graph.name)) + "_factory";
-  auto program = compile_program(built->files, s.file_base + ".h", factory);
+  auto program = compile_program(built->files);
   if (!program) {
     const Error& e = program.error();
     const diag::Code& c = e.kind == "no-compiler" ? code::no_compiler : e.kind == "no-runtime" ? code::no_runtime

@@ -100,14 +100,11 @@ Result<std::string> cache_folder() {
 
 }  // namespace
 
-Result<std::string> compile_program(const std::vector<emit::File>& files, const std::string& header, const std::string& factory) {
+Result<std::string> compile_program(const std::vector<emit::File>& files) {
   auto runtime = find_runtime();
   if (!runtime) return std::move(runtime.error());
   auto compiler = find_compiler();
   if (!compiler) return std::move(compiler.error());
-  const std::string main = fmt::format(
-      "#include \"{}\"\n#include \"runtime/main/main.h\"\n\n"
-      "int main(int argc, char** argv) {{ return modelc::stock_main(argc, argv, {}); }}\n", header, factory);
   // No contraction: an expression of the model file is computed operation by operation, whatever the processor offers.
   std::vector<std::string> flags = {"-std=c++20", "-O2", "-march=native", "-ffp-contract=off", "-I" + runtime->include};
 #if defined(__SANITIZE_ADDRESS__)
@@ -120,7 +117,7 @@ Result<std::string> compile_program(const std::vector<emit::File>& files, const 
   std::uint64_t h = 0xcbf29ce484222325ULL;
   for (const emit::File& f : files)
     if (f.name.ends_with(".h") || f.name.ends_with(".cpp")) h = mix(mix(h, f.name), f.text);
-  h = mix(mix(mix(h, main), compiler->command), compiler->version);
+  h = mix(mix(h, compiler->command), compiler->version);
   for (const std::string& f : flags) h = mix(h, f);
   for (const std::string& l : runtime->libraries) h = mix(h, stamp(l));
   auto cache = cache_folder();
@@ -142,7 +139,6 @@ Result<std::string> compile_program(const std::vector<emit::File>& files, const 
   };
   for (const emit::File& f : files)
     if (auto s = write(f.name, f.text); !s) return std::move(s.error());
-  if (auto s = write("modelc_program_main.cpp", main); !s) return std::move(s.error());
   const std::string unfinished = (fs::path(folder->path()) / "program").string();
   command.insert(command.end(), {"-o", unfinished});
   command.insert(command.end(), link.begin(), link.end());

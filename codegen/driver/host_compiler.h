@@ -9,11 +9,11 @@
 
 namespace modelc::driver {
 
-// The path of a program whose main is the stock main on `factory` ("llama::llama_factory"). It lies in the cache
+// The path of the program that the files make (a main is among them). It lies in the cache
 // (MODELC_CACHE, else XDG_CACHE_HOME/modelc, else ~/.cache/modelc, else a folder of the user's in the temporary one) under
 // a name made of all that enters: the files' text, the compiler and its version, the flags, the runtime library.
 // Kinds of errors: "no-compiler", "no-runtime", "compile", "cannot-write".
-Result<std::string> compile_program(const std::vector<emit::File>& files, const std::string& header, const std::string& factory);
+Result<std::string> compile_program(const std::vector<emit::File>& files);
 
 // A folder that is removed with all that it holds when this goes.
 class TemporaryFolder {

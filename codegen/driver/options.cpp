@@ -71,6 +71,8 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   build->add_option("--namespace", o.name_space, "namespace (default: the file's name)");
   build->add_option("--depfile", o.depfile, "write what was read, for make and ninja");
   build->add_flag("--inline", o.inline_all, "one function of the whole model");
+  build->add_flag("--main", o.stock_main, "also write FILE_main.cpp: a program that generates, verifies, measures");
+  build->add_flag("--full-paths", o.full_paths, "name files in messages by their path, for editors and build systems");
   build->add_flag("--json", o.json, "messages for a program");
 
   CLI::App* run = command(app, "run", "compile a model and generate text", o, "FILE.model");

@@ -28,7 +28,7 @@ struct Options {
   // build
   std::string out;
   std::string encodings, name, name_space, depfile;
-  bool inline_all = false;
+  bool inline_all = false, stock_main = false, full_paths = false;
 
   // dump
   std::string stage, root;

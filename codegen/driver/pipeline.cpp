@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "codegen/driver/settings.h"
+#include "codegen/emit/cpp/namer.h"
 #include "codegen/lower/lower.h"
 #include "frontend/diagnostics/render.h"
 #include "runtime/base/strings.h"
@@ -27,7 +28,7 @@ bool Session::report() {
   } else {
     const char* no_colour = std::getenv("NO_COLOR");
     const bool colour = isatty(STDERR_FILENO) != 0 && (!no_colour || !*no_colour);
-    std::fputs(diag::render(sink, sources, {.colour = colour}).c_str(), stderr);
+    std::fputs(diag::render(sink, sources, {.colour = colour, .full_paths = options.full_paths}).c_str(), stderr);
   }
   sink.clear();
   return good;
@@ -184,13 +185,14 @@ std::optional<plan::Program> plan_model(Session& s, const sema::Program& program
 }
 
 std::vector<emit::File> emit_model(const Session& s, const plan::Program& program, const std::string& class_name,
-                                   const std::string& name_space) {
+                                   const std::string& name_space, bool with_main) {
   emit::Options o;
   o.file = s.file_base;
   o.class_name = class_name.empty() ? program.graph->name : class_name;
-  o.name_space = name_space.empty() ? s.file_base : name_space;
+  o.name_space = name_space.empty() ? emit::identifier(s.file_base) : name_space;
   o.version = settings::version;
   std::vector<emit::File> files = emit::cpp(program, o);
+  if (with_main) files.push_back(emit::stock_main(program, o));
   files.push_back(emit::manifest(program, o));
   return files;
 }

@@ -51,9 +51,9 @@ std::vector<std::string> check_weights(Session& s, const graph::Module& module, 
 
 std::optional<plan::Program> plan_model(Session& s, const sema::Program& program);
 
-// The files of `build`, in memory.
+// The files of `build`, in memory: sources first, the manifest last. An empty name or namespace: the model's, the file's.
 std::vector<emit::File> emit_model(const Session& s, const plan::Program& program, const std::string& class_name,
-                                   const std::string& name_space);
+                                   const std::string& name_space, bool with_main);
 
 // What takes effect later, said once in one line on stderr (a `policy` or `shard` section in a file that many runs share).
 void print_notes(const std::vector<std::string>& notes);

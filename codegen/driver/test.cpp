@@ -181,9 +181,7 @@ class TestRun {
     if (!program || s.sink.has_errors()) return rendered(s);
     auto planned = plan_model(s, *program);
     if (!planned) return rendered(s);
-    const std::vector<emit::File> files = emit_model(s, *planned, "", "");
-    const std::string factory = emit::identifier(s.file_base) + "::" + emit::snake_case(emit::identifier(program->graph.name)) + "_factory";
-    auto binary = compile_program(files, s.file_base + ".h", factory);
+    auto binary = compile_program(emit_model(s, *planned, "", "", true));
     if (!binary) return binary.error().text();
 
     std::string path = checkpoint_path;

@@ -22,6 +22,9 @@ struct File {
 
 std::vector<File> cpp(const plan::Program& program, const Options& options);
 
+// FILE_main.cpp: a program whose main is the runtime's stock main on the class.
+File stock_main(const plan::Program& program, const Options& options);
+
 // FILE.manifest.json: every weight with its name, shape, role and source; the plan's memory.
 File manifest(const plan::Program& program, const Options& options);
 

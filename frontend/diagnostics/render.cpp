@@ -117,7 +117,16 @@ OnLine on_first_line(const SourceManager& sources, Span span) {
 struct Renderer {
   const SourceManager& sources;
   Style style;
+  bool full_paths;
   std::string out;
+
+  // Where an editor finds it: texts from memory have no path and keep their name.
+  std::string place(Span span) const {
+    const std::string& path = sources.real_path(span.file).native();
+    std::string text = sources.place(span);
+    if (full_paths && !path.empty()) text.replace(0, sources.display_name(span.file).size(), path);
+    return text;
+  }
 
   void gutter(std::string_view number, std::size_t width) {
     out += style.faint();
@@ -133,7 +142,7 @@ struct Renderer {
 
   // "  --> place", the line, the marks, and the marks of those of `same_line` that stand on it.
   void snippet(Span span, std::string_view text, char mark, const char* colour, const std::vector<Label>& same_line) {
-    out.append(style.faint()).append("  --> ").append(style.off()).append(shown(sources.place(span))).append("\n");
+    out.append(style.faint()).append("  --> ").append(style.off()).append(shown(place(span))).append("\n");
     const OnLine at = on_first_line(sources, span);
     const std::string number = std::to_string(at.line);
     const Excerpt e = excerpt(at.text, at.begin, at.end, mark);
@@ -188,7 +197,7 @@ const char* word(Severity s) {
 
 std::string render(const Diagnostic& d, const SourceManager& sources, const RenderOptions& options) {
   const Style style{options.colour};
-  Renderer r{sources, style, {}};
+  Renderer r{sources, style, options.full_paths, {}};
   r.out.append(style.severity(d.severity)).append(word(d.severity));
   r.out.append("[").append(d.code->text).append("]").append(style.off()).append(style.bold());
   r.out.append(": ").append(shown(d.message)).append(style.off()).append("\n");

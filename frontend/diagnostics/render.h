@@ -10,7 +10,8 @@ namespace modelc::diag {
 
 struct RenderOptions {
   bool colour = false;
-  std::size_t limit = 20;  // messages shown; the rest is counted in a last line. 0: no limit
+  bool full_paths = false;  // files by their path, for build systems and editors, instead of by their name as imported
+  std::size_t limit = 20;   // messages shown; the rest is counted in a last line. 0: no limit
 };
 
 // One message, with a line break at its end:

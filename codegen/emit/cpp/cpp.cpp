@@ -269,4 +269,14 @@ std::vector<File> cpp(const plan::Program& p, const Options& o) {
   return {{o.file + ".h", h}, {o.file + ".cpp", s}};
 }
 
+File stock_main(const plan::Program& p, const Options& o) {
+  const Names names(p, o);
+  const std::string factory = (o.name_space.empty() ? "" : o.name_space + "::") +
+                              snake_case(names.classes[p.graph->root.index].type) + "_factory";
+  return {o.file + "_main.cpp",
+          title(p, o) + fmt::format("#include \"{}.h\"\n#include \"runtime/main/main.h\"\n\n"
+                                    "int main(int argc, char** argv) {{ return modelc::stock_main(argc, argv, {}); }}\n",
+                                    o.file, factory)};
+}
+
 }  // namespace modelc::emit
