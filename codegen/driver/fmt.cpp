@@ -1,9 +1,10 @@
-// fmt: files in their usual layout.
+// fmt: files in their usual layout. flatten: a model as one text.
 #include <cstdio>
 #include <filesystem>
 
 #include "codegen/driver/commands.h"
 #include "codegen/driver/pipeline.h"
+#include "frontend/sema/flatten.h"
 #include "frontend/syntax/format.h"
 #include "runtime/base/atomic_file.h"
 
@@ -26,6 +27,15 @@ int fmt_command(const Options& o) {
     good = s.report() && good;
   }
   return good && formatted ? 0 : 1;
+}
+
+int flatten_command(const Options& o) {
+  Session s(o);
+  std::optional<std::string> text;
+  if (load_model(s, o.files[0])) text = sema::flatten(s.sources, s.imports, s.sink);
+  if (!s.report() || !text) return 1;
+  std::fputs(text->c_str(), stdout);
+  return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
 }  // namespace modelc::driver

@@ -124,6 +124,9 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   fmt->add_option("--columns", o.columns, "break lines that are longer (120)")->check(CLI::Range(40, 1000));
   fmt->add_flag("--json", o.json, "messages for a program");
 
+  CLI::App* flatten = command(app, "flatten", "print a model and all that it needs as one text without imports and inheritance", o, "FILE.model");
+  flatten->add_flag("--json", o.json, "messages for a program");
+
   CLI::App* dump = command(app, "dump", "print a stage of the compiler as text", o, "FILE.model");
   add_config(*dump, o);
   dump->add_option("--checkpoint", o.checkpoint, "take the configuration from it");

@@ -213,6 +213,7 @@ class Printer {
     std::string s = "weight " + word(w.name) + (w.path == w.name ? "" : " at " + quote(w.path)) + ": " + type(w.type) +
                     " " + std::string(roles[static_cast<int>(w.role) % 3]);
     if (!w.shape_text.empty()) s += " shape " + quote(w.shape_text);
+    if (!w.shape_numbers.empty()) s += " numbers " + quote(w.shape_numbers);
     if (!w.origins.empty()) s += " from " + list(w.origins, [](const std::string& o) { return quote(o); });
     if (w.required_dtype) s += " dtype " + std::string(name(*w.required_dtype));
     if (w.default_value) s += " default " + real(*w.default_value);

@@ -8,7 +8,7 @@
 //   checkpoint "safetensors" { alias "lm_head.weight" = "model.embed_tokens.weight" }
 //
 //   class Linear: Linear "in_dim: 40, out_dim: 64" leaf {
-//     weight weight: f32[64, 40] matrix shape "[out_dim, in_dim]" from "hidden_size = 40 from config.json:3"
+//     weight weight: f32[64, 40] matrix shape "[out_dim, in_dim]" numbers "[4 * 16, 40]" from "hidden_size = 40 from config.json:3"
 //   }
 //   class Mixer: Mixer "size: 40" {
 //     child q_proj: Linear

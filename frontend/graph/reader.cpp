@@ -251,6 +251,7 @@ class Reader : Cursor {
     else if (take_word("table")) w.role = WeightRole::table;
     else expect_word("vector");
     if (take_word("shape")) w.shape_text = string();
+    if (take_word("numbers")) w.shape_numbers = string();
     if (take_word("from"))
       do w.origins.push_back(string());
       while (take(","));
