@@ -17,7 +17,12 @@ void handed_on(CLI::App& app, Options& o, const std::string& name, const std::st
   }, text);
 }
 
+void add_imports(CLI::App& app, Options& o) {
+  app.add_option("-I", o.import_paths, "folder with files that the model file imports (may be given again)")
+      ->type_name("DIR")->allow_extra_args(false);
+}
 void add_config(CLI::App& app, Options& o) {
+  add_imports(app, o);
   app.add_option("--config", o.config, "config.json or YAML (default: the checkpoint's)");
   app.add_option("--set", o.set, "key=value: supplies or overrides a value of the configuration")->allow_extra_args(false);
 }
@@ -110,6 +115,7 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   handed_on(*bench, o, "-r", "repetitions (5)");
 
   CLI::App* test = command(app, "test", "run the test blocks of a model file", o, "FILE.model");
+  add_imports(*test, o);
   test->add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
   test->add_option("--isa", o.isa, "portable, avx2 or avx512");
   test->add_flag("--json", o.json, "results for a program, one object a line");

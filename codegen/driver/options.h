@@ -14,6 +14,7 @@ struct Options {
   std::vector<std::string> files;                // FILE.model, PATH or CODE, as the command says
 
   // shared
+  std::vector<std::string> import_paths;         // -I
   std::string config;
   std::vector<std::string> set;                  // key=value
   std::vector<std::string> checkpoint;

@@ -44,15 +44,25 @@ std::string stdlib_folder() {
   return (fs::path(settings::source_dir) / "stdlib").string();
 }
 
+namespace {
+
+sema::Options sema_options(const Options& o) {
+  sema::Options options;
+  options.import_paths = o.import_paths;
+  options.library = stdlib_folder();
+  if (!o.root.empty()) options.root = o.root;
+  return options;
+}
+
+}  // namespace
+
 bool load_model(Session& s, const std::string& path) {
   const fs::path file(path);
   s.file_base = file.stem().string();
   const auto id = diag::load_source(s.sources, file, file.filename().string(), s.sink);
   if (!id) return false;
   s.main = *id;
-  sema::Options options;
-  options.import_paths = {stdlib_folder()};
-  if (!s.options.root.empty()) options.root = s.options.root;
+  const sema::Options options = sema_options(s.options);
   s.imports = sema::load_imports(s.sources, s.main, options, s.sink);
   return s.imports != nullptr;
 }
@@ -101,9 +111,7 @@ std::optional<sema::ConfigInput> config_of(Session& s, const CheckpointIndex* ch
 }
 
 std::optional<sema::Program> analyze_model(Session& s, const sema::ConfigInput* config) {
-  sema::Options options;
-  options.import_paths = {stdlib_folder()};
-  if (!s.options.root.empty()) options.root = s.options.root;
+  const sema::Options options = sema_options(s.options);
   return sema::analyze(s.sources, s.imports, config, options, s.sink);
 }
 

@@ -119,7 +119,7 @@ struct Op {
                                                  // call inside repeat: "" = the loop's element. state ops: the state.
                                                  // A leading dot: below the loop's element (members.h)
   std::string callee;                            // call: function name in the child's class ("forward")
-  std::optional<Block> body;                     // repeat
+  std::optional<Block> body;                     // repeat; moe: what stands between an expert's products
   std::string source;                            // the expression as written: "q_proj(x)"
   Where where;
 };

@@ -234,14 +234,20 @@ std::vector<OpInfo> make_table() {
                  "cache"),
       row(K::take_along, "take_along", "x, i", "axis: integer?", "[..., n, ...], index(n)[..., k, ...] -> [..., k, ...]",
           "y[…, j, …] = x[…, i[…, j, …], …] along an axis, the last unless given", rules::take_along),
+      // The language writes route(scores, k; …) and gives moe's body as `gated`, a fn of two (sema/builder_experts.cpp).
       row(K::route, "route", "scores, bias?",
           "k: integer, groups: integer?, keep_groups: integer?, group_score: string?, renormalize: boolean, "
           "scale: real?",
-          "[tokens, n], [n]? -> index(n)[tokens, k], f32[tokens, k]",
-          "the k best by scores + bias within the best groups, weighed by scores", not_yet),
-      row(K::moe, "moe", "x, chosen, weights, gate, up, down, gate_b?, up_b?, down_b?", "gated: string",
-          "[tokens, d], index(E)[tokens, k], [tokens, k], [E, f, d], [E, f, d], [E, d, f] -> [tokens, d]",
-          "Σ weight · down(gated(gate x, up x))", not_yet),
+          "[..., n], [n]? -> index(n)[..., k], f32[..., k]",
+          "the k largest of scores + bias, largest first, of equals the lower index first, and their scores without bias "
+          "· scale (1), which renormalize divides by their sum; with groups (1), only those of the keep_groups (all) "
+          "groups with the largest group_score: \"max\" (the default) or \"top2_sum\" of scores + bias",
+          rules::route),
+      row(K::moe, "moe", "x, chosen, weights, gate, up, down, gate_b?, up_b?, down_b?", "",
+          "[..., d], index(E)[..., k], [..., k], [E, f, d], [E, f, d], [E, d, f], [E, f]?, [E, f]?, [E, d]? -> [..., d]",
+          "Σ over the chosen e of weight · (down[e] h + down_b[e]), where h = body(gate[e] x + gate_b[e], up[e] x + "
+          "up_b[e]): elementwise operations on two rows [f]",
+          rules::moe),
       row(K::conv1d, "conv1d", "x, w, b?", "stride: integer?, padding: integer?, dilation: integer?, groups: integer?",
           "[batch, c, n], [o, c/groups, k] -> [batch, o, m]", "as PyTorch's", not_yet),
       row(K::conv2d, "conv2d", "x, w, b?", "stride: integer?, padding: integer?, dilation: integer?, groups: integer?",

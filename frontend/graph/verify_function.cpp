@@ -87,7 +87,7 @@ class FunctionVerifier {
     const OpInfo& row = info(op.kind);
     const bool structural = is_structure(op.kind);
     if (!op.callee.empty() && op.kind != OpKind::call) fault("only a call has a callee");
-    if (op.body && op.kind != OpKind::repeat) fault("only a repeat has a body");
+    if (op.body && op.kind != OpKind::repeat && op.kind != OpKind::moe) fault("only a repeat and a moe have a body");
     if (!structural && !row.has_state && !op.member.empty()) fault("takes no member");
     if (f_.kind == FunctionKind::init &&
         (row.has_state || op.kind == OpKind::call || op.kind == OpKind::repeat || op.kind == OpKind::batch_field))
@@ -281,6 +281,42 @@ class FunctionVerifier {
     const ShapeResult result = infer(ShapeQuery{op, operands, dims_, state, wanted});
     if (const auto* error = std::get_if<ShapeError>(&result)) return fault(error->message);
     results_are(op, std::get<std::vector<Type>>(result));
+    if (op.kind == OpKind::moe) formula(op, tensor(type(*op.operands[0]).dtype, {type(*op.operands[3]).shape[1]}));
+  }
+
+  // The body of a computation: elementwise, from its two arguments and numbers to one result, all rows of one type.
+  void formula(const Op& op, const Type& row) {
+    if (!op.body) return fault("has no body");
+    const Block& body = *op.body;
+    if (body.arguments.size() != 2 || body.results.size() != 1)
+      return fault("its body takes " + std::to_string(body.arguments.size()) + " values and gives " +
+                   std::to_string(body.results.size()) + ", wanted 2 and 1");
+    const std::size_t scope = scope_.size();
+    std::vector<bool> inside(f_.values.size());
+    bool sound = true;
+    const auto defined = [&](ValueId v) {
+      sound &= v.index < inside.size();
+      if (sound) inside[v.index] = true;
+    };
+    for (ValueId v : body.arguments) {
+      if (!define(v)) return;
+      defined(v);
+    }
+    for (const Op& o : body.ops) {
+      if (static_cast<int>(o.kind) > static_cast<int>(OpKind::custom)) return fault("no kind of operation in its body");
+      if (o.kind != OpKind::literal && o.kind != OpKind::cast && !info(o.kind).elementwise)
+        fault("its body has " + std::string(info(o.kind).name) + ", which is not elementwise");
+      for (const auto& v : o.operands)
+        if (v && (v->index >= inside.size() || !inside[v->index])) fault("its body uses a value of outside");
+      for (ValueId v : o.results) defined(v);
+    }
+    block(body);
+    sound &= use(body.results[0], "the result of its body");
+    for (; scope_.size() > scope; scope_.pop_back()) visible_[scope_.back()] = false;
+    if (!sound) return;
+    if (!inside[body.results[0].index]) return fault("its body gives a value of outside");
+    for (ValueId v : {body.arguments[0], body.arguments[1], body.results[0]})
+      if (type(v) != row) fault("its body has " + shown(v) + ", wanted " + text(row, dims_));
   }
 
   const Module& m_;

@@ -210,6 +210,7 @@ class Analysis {
     check_paths(instances);
     CheckpointRulesReader(instances).read(*root);
     check_sections(instances, *root, imports_, program_.notes);
+    program_.notes.insert(program_.notes.end(), instances.kernel_notes.begin(), instances.kernel_notes.end());
     if (!options_.root && model != nullptr) {
       std::vector<Argument> arguments;
       for (const auto& [name, value] : recipe.arguments) {

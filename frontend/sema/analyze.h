@@ -24,7 +24,8 @@ struct ConfigInput {
 };
 
 struct Options {
-  std::vector<std::string> import_paths;                  // searched after the importing file's own folder
+  std::vector<std::string> import_paths;                  // searched after the importing file's own folder and its siblings
+  std::string library = {};                               // the standard library's folder, searched last; "" = none
   std::optional<std::string> root;                        // one module instead of the model: "Linear(5, 10)"
 };
 

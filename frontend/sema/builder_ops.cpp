@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "frontend/graph/types.h"
-#include "frontend/sema/expressions.h"
-#include "frontend/sema/function_builder.h"
+#include "frontend/sema/op_call.h"
 #include "runtime/base/strings.h"
 
 namespace modelc::sema {
@@ -15,23 +14,7 @@ namespace code = diag::code;
 using graph::OpKind;
 using graph::ValueId;
 
-struct FunctionBuilder::OpCall {
-  FunctionBuilder& builder;
-  std::string name;
-  std::span<const Argument> arguments;
-  source::Span span;
-
-  // Arguments by position, then by name; null where none is given. False when they do not fit (reported).
-  bool arrange(const std::vector<Expressions::ParamSpec>& specs, std::vector<const Argument*>& out) const {
-    return Expressions(builder.ev_).arrange(specs, arguments, "the operation `" + name + "`", span, out);
-  }
-};
-
 namespace {
-
-bool left_out(const Argument* argument) {
-  return argument == nullptr || argument->value.is_none() || argument->value.is(ValueKind::absent);
-}
 
 // The table's name of an operation that the language spells otherwise.
 std::string_view table_name(std::string_view name) { return name == "repeat" ? "repeat_axis" : name; }
@@ -52,15 +35,13 @@ Value FunctionBuilder::call_op(std::string_view name, std::span<const Argument> 
   if (name == "stack") return joined(OpKind::stack, call);
   if (name == "einsum") return einsum(call);
   if (name == "count" || name == "dtype") return measure(call);
+  if (name == "route") return route(call);
+  if (name == "moe") return moe(call);
   const graph::OpInfo* row = graph::find_op(table_name(name));
   if (row == nullptr || !graph::carried_out(*row))
     return not_carried_out(span, "the operation `" + std::string(name) + "` is");
   if (!row->state_name.empty()) return state_op(*row, call);
   return simple_op(row->kind, call);
-}
-
-Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument>, source::Span span) {
-  return not_carried_out(span, "the declared operation `" + op.name + "` is");
 }
 
 // ---- through the table ----------------------------------------------------------------------------------------------
@@ -120,7 +101,13 @@ Value FunctionBuilder::simple_op(OpKind kind, OpCall& call) {
   for (const graph::AttrSpec& a : row.attrs) specs.push_back({a.name, !a.optional});
   std::vector<const Argument*> given;
   if (!call.arrange(specs, given)) return Value::error();
+  const auto results = from_table(kind, given, call);
+  return results ? as_value(*results) : Value::error();
+}
 
+std::optional<std::vector<ValueId>> FunctionBuilder::from_table(OpKind kind, std::span<const Argument* const> given,
+                                                                const OpCall& call) {
+  const graph::OpInfo& row = graph::info(kind);
   // A number beside an integer tensor is an integer, so that positions + 1 stays one.
   const graph::Type* beside = nullptr;
   if (row.elementwise) {
@@ -132,7 +119,7 @@ Value FunctionBuilder::simple_op(OpKind kind, OpCall& call) {
   std::vector<Operand> operands;
   Attrs attrs;
   bool ok = true;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
+  for (std::size_t i = 0; i < given.size(); ++i) {
     const bool is_operand = i < row.operands.size();
     const bool optional = is_operand ? row.operands[i].optional : row.attrs[i - row.operands.size()].optional;
     if (optional && left_out(given[i])) {
@@ -161,9 +148,8 @@ Value FunctionBuilder::simple_op(OpKind kind, OpCall& call) {
     ok = ok && value;
     if (value) attrs.emplace(spec.name, std::move(*value));
   }
-  if (!ok) return Value::error();
-  const auto results = emit(kind, std::move(operands), std::move(attrs), call.span);
-  return results ? as_value(*results) : Value::error();
+  if (!ok) return std::nullopt;
+  return emit(kind, std::move(operands), std::move(attrs), call.span);
 }
 
 // ---- attention ------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 #include "frontend/sema/definition_calls.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "frontend/graph/ops.h"
@@ -133,7 +134,8 @@ void DefinitionCalls::of_name(const ast::Name& name, const ast::CallExpr& call) 
   if (builtin == nullptr || !builtin->on_tensors || builtin->is_static) return;
   const graph::OpInfo* row = graph::find_op(name.text);
   if (row == nullptr || !graph::carried_out(*row) || row->has_state || row->variadic) return;
-  if (row->kind == graph::OpKind::expand) return;
+  const auto own_form = {graph::OpKind::expand, graph::OpKind::route, graph::OpKind::moe};
+  if (std::find(own_form.begin(), own_form.end(), row->kind) != own_form.end()) return;
   Specs specs;
   for (const graph::OperandSpec& o : row->operands) specs.push_back({o.name, !o.optional});
   for (const graph::AttrSpec& a : row->attrs) specs.push_back({a.name, !a.optional});

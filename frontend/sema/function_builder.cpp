@@ -234,6 +234,7 @@ void FunctionBuilder::note_uses(OpKind kind, const std::vector<Operand>& operand
     if (known.owner == nullptr) continue;
     WeightUse& use = known.owner->weight_uses[known.weight];
     if ((kind == OpKind::linear || kind == OpKind::matmul) && i == 1) use.product = true;
+    else if (kind == OpKind::moe && i >= 3 && i <= 5) use.product = true;
     else if (kind == OpKind::take && i == 0) use.rows = true;
     else use.other = true;
   }

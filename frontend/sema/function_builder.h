@@ -2,6 +2,7 @@
 // calls while it runs the text.
 //
 //   function_builder.cpp  functions, values, operations, errors     builder_members.cpp  members, fields, batches
+//   builder_experts.cpp   route, moe and the fn between its products     builder_custom.cpp  operations of the file
 //   builder_calls.cpp     calls of children, leaves, folds          builder_ops.cpp      operations by name
 //   builder_views.cpp     operators, casts, slices             builder_results.cpp  results, what nothing uses
 //
@@ -209,6 +210,13 @@ class FunctionBuilder final : public TensorContext {
   Value tensor_of(OpCall& call);
   Value joined(graph::OpKind kind, OpCall& call);
   Value measure(OpCall& call);
+  Value route(OpCall& call);                         // builder_experts.cpp
+  Value moe(OpCall& call);
+  bool gated(const Argument& argument, graph::Type row, OpCall& call);
+  bool check_kernels(const Symbol& op, const Environment& env);       // builder_custom.cpp
+  // An operation of the table; `given` follows its operands, then its attributes.
+  std::optional<std::vector<graph::ValueId>> from_table(graph::OpKind kind, std::span<const Argument* const> given,
+                                                        const OpCall& call);
   std::optional<graph::AttrValue> attribute(const graph::AttrSpec& spec, const Argument& argument, std::string_view op);
   std::optional<graph::ValueId> activation(std::string_view name, graph::ValueId x, source::Span name_span,
                                            source::Span span);

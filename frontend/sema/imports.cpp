@@ -144,35 +144,92 @@ class ImportLoader {
     return text + target.name;
   }
 
-  // The file that the import means: in memory or on disk, beside the importing file or in an import path.
+  // The file that the import means: beside the importing file; for a name of one part, as NAME/NAME.model in a folder
+  // next to the importing file's own; in an import path; in the library. The first place that has it counts.
   std::optional<source::FileId> find(const FileSymbols& file, const ast::Import& import) {
     const std::string relative = file_of(import.path);
-    const std::string beside = folder_of(file.name) + relative;
-    std::vector<std::string> searched;
-    std::vector<fs::path> folders;
+    const std::string own_folder = folder_of(file.name);
+    const std::string beside = own_folder + relative;
+    const std::string stem = import.path.parts.size() == 1 ? import.path.parts[0].text : std::string();
+    const std::string sibling = stem.empty() ? std::string() : stem + "/" + relative;
+    Searched searched;
 
-    const fs::path& real = sources_.real_path(file.id);
-    if (!real.empty()) {
-      const fs::path path = real.parent_path() / relative;
-      if (is_file(path)) return load(path, beside, import);
-      searched.push_back(path.string());
-      folders.push_back(real.parent_path());
+    const fs::path folder = folder_on_disk(file);
+    if (!folder.empty()) {
+      if (is_file(folder / relative)) return load(folder / relative, beside, import);
+      searched.add(folder, folder / relative);
     }
     for (const std::string& name : {beside, relative}) {
-      const auto in_memory = sources_.find(name);
-      if (in_memory && sources_.real_path(*in_memory).empty()) return in_memory;
+      if (const auto in_memory = find_in_memory(name)) return in_memory;
     }
-    if (real.empty()) searched.push_back(beside);
-    for (const std::string& folder : options_.import_paths) {
-      const fs::path path = fs::path(folder) / relative;
-      if (is_file(path)) return load(path, relative, import);
-      if (std::find(searched.begin(), searched.end(), path.string()) == searched.end()) {
-        searched.push_back(path.string());
-        folders.push_back(folder);
+    if (folder.empty()) searched.files.push_back(beside);
+    if (!sibling.empty()) {
+      const std::string display = folder_of(own_folder.substr(0, own_folder.empty() ? 0 : own_folder.size() - 1)) + sibling;
+      if (!folder.empty() && folder.has_parent_path() && folder != folder.parent_path()) {
+        const fs::path path = folder.parent_path() / sibling;
+        if (is_file(path)) return load(path, display, import);
+        searched.files.push_back(path.string());
+      }
+      if (const auto in_memory = find_in_memory(display)) return in_memory;
+    }
+    std::vector<std::pair<fs::path, std::string>> found;  // with the name to show
+    for (const std::string& name : options_.import_paths) {
+      for (const std::string& inner : {relative, sibling}) {
+        if (inner.empty()) continue;
+        const fs::path path = fs::path(name) / inner;
+        if (!is_file(path)) {
+          searched.add(inner == relative ? fs::path(name) : fs::path(), path);
+        } else if (std::none_of(found.begin(), found.end(), [&](const auto& other) {
+                     return canonical_path(other.first) == canonical_path(path);
+                   })) {
+          found.emplace_back(path, inner);
+        }
       }
     }
-    report_missing(import, relative, searched, folders);
+    if (found.size() > 1) {
+      report_ambiguous(import, found);
+      return std::nullopt;
+    }
+    if (found.size() == 1) return load(found[0].first, found[0].second, import);
+    if (!options_.library.empty()) {
+      const fs::path path = fs::path(options_.library) / relative;
+      if (is_file(path)) return load(path, relative, import);
+      searched.add(options_.library, path);
+    }
+    report_missing(import, relative, searched);
     return std::nullopt;
+  }
+
+  // Where was looked in vain, each place once, and the folders that could hold a file of a similar name.
+  struct Searched {
+    void add(const fs::path& folder, const fs::path& file) {
+      if (std::find(files.begin(), files.end(), file.string()) != files.end()) return;
+      files.push_back(file.string());
+      if (!folder.empty()) folders.push_back(folder);
+    }
+    std::vector<std::string> files;
+    std::vector<fs::path> folders;
+  };
+
+  // The folder of the file, absolute, so that it has a parent; empty for a file from memory.
+  fs::path folder_on_disk(const FileSymbols& file) const {
+    const fs::path& real = sources_.real_path(file.id);
+    if (real.empty()) return {};
+    std::error_code error;
+    const fs::path absolute = fs::absolute(real, error).lexically_normal();
+    return (error ? real : absolute).parent_path();
+  }
+
+  std::optional<source::FileId> find_in_memory(const std::string& name) const {
+    const auto id = sources_.find(name);
+    return id && sources_.real_path(*id).empty() ? id : std::nullopt;
+  }
+
+  void report_ambiguous(const ast::Import& import, const std::vector<std::pair<fs::path, std::string>>& found) {
+    diag::Builder message = sink_.error(diag::code::import_ambiguous, import.path.span,
+                                        "`import " + import.path.text() + "` means more than one file");
+    for (const auto& [path, name] : found) message.note("found " + path.string());
+    message.help("give one import path only that has it, or put the file beside the importing one");
   }
 
   std::optional<source::FileId> load(const fs::path& path, const std::string& display_name, const ast::Import& import) {
@@ -189,16 +246,15 @@ class ImportLoader {
     return id;
   }
 
-  void report_missing(const ast::Import& import, const std::string& relative, const std::vector<std::string>& searched,
-                      const std::vector<fs::path>& folders) {
+  void report_missing(const ast::Import& import, const std::string& relative, const Searched& searched) {
     diag::Builder message = sink_.error(diag::code::import_not_found, import.path.span,
                                         "no file " + relative + " for `import " + import.path.text() + "`");
-    for (const std::string& place : searched) message.note("looked for " + place);
+    for (const std::string& place : searched.files) message.note("looked for " + place);
     const std::string wanted = import.path.text();
-    if (const auto near = diag::nearest(wanted, candidates(import, folders))) {
+    if (const auto near = diag::nearest(wanted, candidates(import, searched.folders))) {
       message.help("did you mean `import " + *near + "`?");
     } else {
-      message.help("put the file beside the importing one, or name its folder as an import path");
+      message.help("put the file beside the importing one, or name its folder as an import path (-I)");
     }
   }
 

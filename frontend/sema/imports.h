@@ -12,8 +12,9 @@
 
 namespace modelc::sema {
 
-// Made by load_imports (analyze.h). `import a.b` is `a/b.model` in the folder of the importing file, then in each
-// import path. Owns trees and symbols: whoever keeps a Value, a Symbol or a Program made from them keeps this.
+// Made by load_imports (analyze.h). `import a.b` is `a/b.model` in the folder of the importing file, then in the import
+// paths, then in the library; `import a` also `a/a.model` in a folder beside the importing file's own, as examples lie.
+// Owns trees and symbols: whoever keeps a Value, a Symbol or a Program made from them keeps this.
 class Imports {
  public:
   const FileSymbols& main() const { return *main_; }

@@ -143,6 +143,9 @@ class Instances final : public InterfaceChecker {
             source::Span use) override;
 
   FunctionBuilder* builder = nullptr;        // of the function being made; null where values are static
+  // Operations that the file declares: those called, and what is to be said of their kernels, each once.
+  std::unordered_set<const Symbol*> custom_ops;
+  std::vector<std::string> kernel_notes;
 
   graph::Where where(source::Span span) const;
   std::string source_text(source::Span span) const { return collapsed(sources().text(span)); }

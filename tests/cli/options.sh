@@ -20,6 +20,12 @@ expect "a pickle is refused, with the way out" 1 "safetensors" -- bash -c ': > "
 expect "an isa that is none" 1 "mmx" "avx2" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --isa mmx
 expect "a temperature below 0" 2 "temperature" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --temperature -1
 expect "explain of nothing" 1 "E" -- "$modelc" explain E9999
+printf 'language 1\nimport parts\nmodel M() { l: Part() }\n' > "$work/user.model"
+mkdir -p "$work/lib/parts" "$work/lib2"
+printf 'language 1\nmodule Part() { }\n' | tee "$work/lib/parts/parts.model" > "$work/lib2/parts.model"
+expect "an import that is nowhere" 1 "error[E0304]" "looked for $work/parts.model" "-I" -- "$modelc" check "$work/user.model"
+expect "-I names a folder" 0 "without a configuration" -- "$modelc" check "$work/user.model" -I "$work/lib"
+expect "two folders with the file" 1 "error[E0330]" "$work/lib2/parts.model" -- "$modelc" check "$work/user.model" -I "$work/lib" -I "$work/lib2"
 expect "check without a configuration" 0 "without a configuration" -- "$modelc" check $llama
 expect "inspect of a checkpoint" 0 "q_proj" "f32" -- "$modelc" inspect $tiny
 expect "inspect as JSON" 0 '"tensors"' -- "$modelc" inspect $tiny --json

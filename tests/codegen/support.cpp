@@ -16,7 +16,7 @@ std::shared_ptr<const graph::Module> graph_of(const std::string& text, const std
   diag::Sink sink;
   const source::FileId file = sources.add("test.model", text);
   sema::Options options;
-  options.import_paths = {MODELC_SOURCE_DIR "/stdlib"};
+  options.library = MODELC_SOURCE_DIR "/stdlib";
   auto json = parse_json(config);
   REQUIRE(json.ok());
   sema::ConfigInput input;

@@ -276,6 +276,18 @@ struct Evaluator::Impl {
     return {};
   }
 
+  // The body of a computation, which stands for no stage of the model: it is not traced.
+  Result<Array> inner(const Place& at, const Function& f, const Op& op, std::vector<Slot>& values,
+                      std::vector<Array> arguments) {
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      values[op.body->arguments[i].index].array = std::make_shared<const Array>(std::move(arguments[i]));
+    const Trace silent = std::exchange(trace, nullptr);
+    const Status done = block(at, f, *op.body, values);
+    trace = silent;
+    if (!done) return done.error();
+    return *values[op.body->results[0].index].array;
+  }
+
   Status compute(const Place& at, const Function& f, const Op& op, std::vector<Slot>& values) {
     const std::string what(info(op.kind).name);
     Call c{.op = op, .operands = {}, .results = {}, .dims = dims, .axis_sizes = axis_sizes};
@@ -294,6 +306,7 @@ struct Evaluator::Impl {
       if (!s) return s.error();
       c.state = *s;
     }
+    if (op.body) c.body = [&](std::vector<Array> arguments) { return inner(at, f, op, values, std::move(arguments)); };
     const Reference reference = reference_of(op.kind);
     if (reference == nullptr) return failure("operation", what + " is not carried out yet");
     if (Status s = reference(c); !s) return s;

@@ -49,6 +49,8 @@ Reference reference_of(OpKind kind) {
     case K::causal_conv1d: return reference::causal_conv1d;
     case K::ssd_scan: return reference::ssd_scan;
     case K::gated_delta: return reference::gated_delta;
+    case K::route: return reference::route;
+    case K::moe: return reference::moe;
     default: break;
   }
   const OpInfo& row = info(kind);

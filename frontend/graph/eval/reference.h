@@ -3,6 +3,7 @@
 // result rounded once to its dtype.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -38,6 +39,8 @@ struct Call {
   std::vector<Array> results;                    // zeros of the right dtype and shape, to be filled
   const Batch* batch = nullptr;                  // the operand that is one
   State* state = nullptr;                        // of state operations
+  // Op::body on these arguments, which are of its types: the one result.
+  std::function<Result<Array>(std::vector<Array>)> body = {};
   DimTable& dims;
   const std::vector<std::int64_t>& axis_sizes;   // for attributes that are dims
 
@@ -103,6 +106,9 @@ Status pad(Call& c);
 Status arange(Call& c);
 Status linspace(Call& c);
 Status tensor_literal(Call& c);
+// experts.cpp
+Status route(Call& c);
+Status moe(Call& c);
 }  // namespace reference
 
 }  // namespace modelc::graph::eval

@@ -118,5 +118,8 @@ ShapeResult pad(const ShapeQuery& q);
 ShapeResult arange(const ShapeQuery& q);
 ShapeResult linspace(const ShapeQuery& q);
 ShapeResult tensor_literal(const ShapeQuery& q);
+// experts.cpp
+ShapeResult route(const ShapeQuery& q);
+ShapeResult moe(const ShapeQuery& q);
 
 }  // namespace modelc::graph::rules

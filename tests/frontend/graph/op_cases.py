@@ -9,16 +9,20 @@ is about a narrower dtype. Inputs come from a fixed seed and have three decimals
 import json
 import math
 import pathlib
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
 import transformers
 from transformers.activations import ACT2FN
+from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Config, DeepseekV3TopkRouter
 from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
 from transformers.models.deepseek_v3 import modeling_deepseek_v3
 from transformers.models.gpt_oss import modeling_gpt_oss
+from transformers.models.gpt_oss.configuration_gpt_oss import GptOssConfig
 from transformers.models.llama.modeling_llama import LlamaRMSNorm, apply_rotary_pos_emb, repeat_kv
 from transformers.models.mamba2 import modeling_mamba2
+from transformers.models.qwen3_moe.modeling_qwen3_moe import Qwen3MoeConfig, Qwen3MoeExperts
 from transformers.models.qwen3_next import modeling_qwen3_next
 
 torch.manual_seed(7)
@@ -494,6 +498,83 @@ for name, f in {"neg": torch.neg, "silu": F.silu, "gelu": F.gelu, "gelu_tanh": l
 for name, f in {"log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt}.items():
     case(name, name, [positive], f(positive.double()))
 case("silu, bf16", "silu", [x.bfloat16()], F.silu(x.bfloat16().float()).bfloat16(), 1e-12)
+
+# ---- mixture of experts ----
+torch.manual_seed(8)
+
+
+def router(scores, k, bias=None, groups=1, keep=1, renormalize=False, scale=1.0):
+    """DeepSeek-V3's own router, given what comes out of its sigmoid."""
+    n = scores.shape[-1]
+    config = DeepseekV3Config(n_routed_experts=n, num_experts_per_tok=k, n_group=groups, topk_group=keep,
+                              norm_topk_prob=renormalize, routed_scaling_factor=scale, hidden_size=n)
+    gate = DeepseekV3TopkRouter(config).double()
+    gate.weight.data = torch.eye(n, dtype=torch.float64)
+    gate.e_score_correction_bias.data = torch.zeros(n, dtype=torch.float64) if bias is None else bias.double()
+    p = scores.double()
+    with torch.no_grad(), mock.patch.object(torch.Tensor, "sigmoid", lambda s: p):
+        _, weights, chosen = gate(p)
+    order = (p + (0 if bias is None else bias.double())).gather(1, chosen).argsort(-1, descending=True)
+    return chosen.gather(1, order), weights.gather(1, order)
+
+
+s, b = random(5, 8, low=0.01, high=0.99), random(8, low=-1.0, high=1.0)
+best, order = torch.topk(s, 3)
+case("route", "route", [s, None], [Out(order, 8), best], k=3, renormalize=False)
+case("route, of equals the lower index", "route", [torch.tensor([[0.25, 0.5, 0.5, 0.25]]), None],
+     [Out(torch.tensor([[1, 2, 0]]), 4), torch.tensor([[0.5, 0.5, 0.25]])], k=3, renormalize=False)
+best = best.double()
+case("route, renormalized", "route", [s, None], [Out(order, 8), best / best.sum(-1, keepdim=True)], k=3, renormalize=True)
+order, best = router(s, 3, b, 1, 1, True, 2.5)
+assert (order != torch.topk(s, 3)[1]).any()
+case("route, a bias chooses and does not weigh", "route", [s, b], [Out(order, 8), best], k=3, renormalize=True, scale=2.5)
+order, best = router(s, 3, b, 4, 2, True, 2.5)
+assert (order != router(s, 3, b)[0]).any()
+case("route, the two best of four groups by the sum of their two best, as DeepSeek-V3", "route", [s, b],
+     [Out(order, 8), best], k=3, groups=4, keep_groups=2, group_score="top2_sum", renormalize=True, scale=2.5)
+of_group = s.view(5, 2, 4).amax(-1)
+kept = F.one_hot(of_group.argmax(-1), 2).bool().repeat_interleave(4, -1)
+best, order = torch.topk(s.masked_fill(~kept, -math.inf), 3)
+case("route, the best of two groups by its largest", "route", [s, None], [Out(order, 8), best], k=3, groups=2, keep_groups=1,
+     group_score="max", renormalize=False)
+
+
+def experts_case(name, y, operands, body, E, f):
+    chosen, k = operands[1], operands[1].shape[1]
+    names = ["x", "chosen", "weights", "gate", "up", "down", "gate_b", "up_b", "down_b"]
+    given = {n: In(t, E if n == "chosen" else None) for n, t in zip(names, operands) if t is not None}
+    inputs = ", ".join(f"%{n}: {o.type()}" for n, o in given.items())
+    used = ", ".join(f"%{n}" if n in given else "_" for n in names)
+    lines = ["graph 1", "module Case root Case", "class Case: Case {", f"  forward forward({inputs}) {{",
+             f"    %y: {type_of(y)} = moe({used}) {{", f"      carry %g: f32[{f}], %u: f32[{f}]",
+             *("      " + line.replace("ROW", f"f32[{f}]") for line in body), "    }", "    return %y", "  }", "}", ""]
+    run = {"inputs": {n: array(o.t) for n, o in given.items()}, "outputs": [array(y)]}
+    cases.append({"name": name, "ops": ["moe"], "graph": "\n".join(lines), "runs": [run], "tolerance": 1e-6})
+
+
+with torch.no_grad():
+    T, d, f, E, k = 5, 6, 4, 3, 2
+    x, gate, up, down = random(T, d), random(E, f, d), random(E, f, d), random(E, d, f)
+    chosen, weights = torch.tensor([[0, 2], [2, 1], [1, 0], [2, 0], [0, 1]]), random(T, k, low=0, high=1)
+    m = Qwen3MoeExperts(Qwen3MoeConfig(num_experts=E, hidden_size=d, moe_intermediate_size=f)).double()
+    m.gate_up_proj.data, m.down_proj.data = torch.cat([gate, up], 1).double(), down.double()
+    experts_case("moe, as Qwen3-MoE", m(x.double(), chosen, weights.double()), [x, chosen, weights, gate, up, down],
+                 ["%1: ROW = silu(%g)", "%2: ROW = mul(%1, %u)", "next %2"], E, f)
+    biases = random(E, f), random(E, f), random(E, d)
+    m = modeling_gpt_oss.GptOssExperts(GptOssConfig(num_local_experts=E, hidden_size=d, intermediate_size=f,
+                                                    swiglu_limit=1.5)).double()
+    m.gate_up_proj.data = torch.stack([gate, up], 2).reshape(E, 2 * f, d).transpose(1, 2).double()
+    m.gate_up_proj_bias.data = torch.stack(biases[:2], 2).reshape(E, 2 * f).double()
+    m.down_proj.data, m.down_proj_bias.data = down.transpose(1, 2).double(), biases[2].double()
+    clamped = ["%1: f32[] = literal(value: 1.5)", "%2: ROW = min(%g, %1)", "%3: f32[] = literal(value: -1.5)",
+               "%4: ROW = max(%u, %3)", "%5: f32[] = literal(value: 1.5)", "%6: ROW = min(%4, %5)",
+               "%7: f32[] = literal(value: 1.0)", "%8: ROW = add(%6, %7)", "%9: ROW = mul(%8, %2)",
+               "%10: f32[] = literal(value: 1.702)", "%11: ROW = mul(%10, %2)", "%12: ROW = sigmoid(%11)",
+               "%13: ROW = mul(%9, %12)", "next %13"]
+    y = m(x.double(), chosen, weights.double())
+    assert (y - m.forward(x.double() * 0.99, chosen, weights.double())).abs().max() > 1e-3
+    experts_case("moe with biases and a clamp that is reached, as gpt-oss", y,
+                 [x, chosen, weights, gate, up, down, *biases], clamped, E, f)
 
 out = {"versions": {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}, "cases": cases}
 lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)

@@ -195,7 +195,7 @@ TEST_CASE("faults of members, calls and loops in functions") {
   });
   planted("has no body",
           [](Module& m) { find_op_of(find_class(m, "Decoder").functions[0], OpKind::repeat).body.reset(); });
-  planted("only a repeat has a body", [](Module& m) { find_class(m, "Tiny").functions[0].body.ops[1].body = Block{}; });
+  planted("only a repeat and a moe have a body", [](Module& m) { find_class(m, "Tiny").functions[0].body.ops[1].body = Block{}; });
   planted("only a call has a callee", [](Module& m) { find_class(m, "Tiny").functions[0].body.ops[1].callee = "f"; });
   planted("takes no member",
           [](Module& m) { find_op_of(find_class(m, "Tiny").functions[0], OpKind::take).member = "model"; });
@@ -216,7 +216,45 @@ TEST_CASE("types follow from the shape rules") {
   edit_finds("= silu(%2)", "= silu(_)", "silu: x is missing");
   edit_finds("= silu(%2)", "= silu(%2; x: 1)", "silu: there is no argument x");
   edit_finds("rms_norm(%x, %1; eps: 1e-05)", "rms_norm(%x, %1; eps: 1)", "rms_norm: eps must be a float");
-  edit_finds("= silu(%2)", "= route(%2, _; k: 1, renormalize: true)", "route: is not carried out yet");
+  edit_finds("= silu(%2)", "= custom(%2; name: \"f\")", "custom: is not carried out yet");
+}
+
+TEST_CASE("the body of a moe is elementwise, from its two rows to one") {
+  const std::string sound = R"(graph 1
+module T root T
+axis tokens: 1..
+class T: T {
+  forward forward(%x: f32[tokens, 6], %e: index(3)[tokens, 2], %p: f32[tokens, 2], %a: f32[3, 4, 6], %d: f32[3, 6, 4]) {
+    %o: f32[4, 4] = literal2
+    %y: f32[tokens, 6] = moe(%x, %e, %p, %a, %a, %d, _, _, _) {
+      carry %g: f32[4], %u: f32[4]
+      %s: f32[4] = silu(%g)
+      %m: f32[4] = mul(%s, %u)
+      next %m
+    }
+    return %y
+  }
+}
+)";
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string text = sound;
+    const auto swap = [&](std::string_view a, std::string_view b) {
+      const std::size_t at = text.find(a);
+      REQUIRE(at != std::string::npos);
+      text.replace(at, a.size(), b);
+    };
+    swap("    %o: f32[4, 4] = literal2\n", "");
+    if (!from.empty()) swap(from, to);
+    return faults_of(text);
+  };
+  CHECK(with("", "") == "");
+  CHECK(contains(with("silu(%g)", "softmax(%g, _)"), "its body has softmax, which is not elementwise"));
+  CHECK(contains(with("carry %g: f32[4], %u: f32[4]", "carry %g: f32[4], %u: f32[5]"), "its body has f32[5], wanted f32[4]"));
+  CHECK(contains(with("next %m", "next %m, %s"), "its body takes 2 values and gives 2, wanted 2 and 1"));
+  CHECK(contains(with("mul(%s, %u)", "mul(%s, %p)"), "its body uses a value of outside"));
+  CHECK(contains(with("next %m", "next %p"), "its body gives a value of outside"));
+  CHECK(contains(with(" {\n      carry %g: f32[4], %u: f32[4]\n      %s: f32[4] = silu(%g)\n      %m: f32[4] = mul(%s, %u)\n      next %m\n    }", ""), "has no body"));
+  CHECK(contains(with("return %y", "return %s"), "is of another block"));
 }
 
 TEST_CASE("members of a loop's element") {

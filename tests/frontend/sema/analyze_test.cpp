@@ -195,26 +195,6 @@ model TinyLm(c: Tiny) {
   CHECK(has(m.part("Attention"), "softcap: 30.0, window: 4"));
 }
 
-namespace {
-
-// Elements of the weights that a checkpoint has to hold.
-std::int64_t parameters(const graph::Module& module) {
-  std::int64_t total = 0;
-  for (const graph::WeightInstance& weight : graph::weight_instances(module)) {
-    bool given = weight.decl->default_value.has_value();
-    for (const graph::AliasRule& alias : module.checkpoints[0].aliases) {
-      given = given || (alias.weight == weight.name && alias.off_when.empty());
-    }
-    if (given) continue;
-    std::int64_t n = 1;
-    for (const graph::DimId dim : weight.decl->type.shape) n *= *module.dims.value(dim);
-    total += n;
-  }
-  return total;
-}
-
-}  // namespace
-
 TEST_CASE("configurations as they are published, with the number of parameters that their cards give") {
   Model llama(example("llama"));
   llama.config(R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,

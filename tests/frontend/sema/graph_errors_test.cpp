@@ -160,12 +160,7 @@ TEST_CASE("E0352: loops that are no folds") {
 }
 
 TEST_CASE("E0351: what is not carried out says so, by name") {
-  CHECK(has(said("x: [tokens, c.d]", "return route(x, 2, renormalize: true)"),
-            "the operation `route` is not carried out yet"));
   CHECK(codes("x: [tokens, c.d]", "return go(x)", "").find("E0301") == 0);
-  Model custom(around("d: dim", "forward(x: [tokens, c.d]) { return twice(x) }",
-                      "op twice(x: [..., n]) -> [..., n] { reference x + x }"));
-  CHECK(has(custom.config(R"({"d": 4})").messages(), "the declared operation `twice` is not carried out yet"));
   CHECK(codes("x: [tokens, c.d], at: Batch", "return attend(x, s, at, mask: \"full\", scale: 1)",
               "state s: CrossCache(3, 1, c.d)") == "E0351");
   CHECK(codes("x: [tokens, c.d]", "let h = x  for p in ps { h = p(h) }  return h",

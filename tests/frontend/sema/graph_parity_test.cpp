@@ -42,7 +42,7 @@ sema::Program program_of(const fs::path& model, const fs::path& folder) {
   auto file = sources.load(model, model.filename().string());
   REQUIRE(file.ok());
   sema::Options options;
-  options.import_paths = {MODELC_SOURCE_DIR "/stdlib"};
+  options.library = MODELC_SOURCE_DIR "/stdlib";
   auto json = read_json_file((folder / "config.json").string());
   REQUIRE(json.ok());
   sema::ConfigInput config;
@@ -125,7 +125,7 @@ void check(const fs::path& model, const fs::path& folder) {
 
 TEST_CASE("the examples compute what transformers does") {
   std::size_t folders = 0;
-  for (const std::string name : {"llama", "qwen2"}) {
+  for (const std::string name : {"llama", "qwen2", "qwen3", "gemma3_text", "apertus"}) {
     const fs::path example = fs::path(MODELC_SOURCE_DIR) / "examples" / name;
     for (const auto& entry : fs::directory_iterator(example / "fixtures")) {
       if (!fs::exists(entry.path() / "config.json") || !fs::exists(entry.path() / "expected.safetensors")) continue;

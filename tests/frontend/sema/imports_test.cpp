@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "frontend/diagnostics/render.h"
 #include "frontend/syntax/parser.h"
 #include "tests/frontend/sema/values_support.h"
 
@@ -156,6 +157,48 @@ TEST_CASE("files on disk: beside the importing one first, then in the import pat
   const auto id = sources.add("expression", "[attn(1), norm(1), local(1)]");
   const auto expr = syntax::parse_expr(id, sources, sink);
   CHECK(show(evaluator.eval(*expr, Environment(&imports->main()))) == "[2, 11, 1]");
+}
+
+TEST_CASE("a file of the same name in a folder beside the importing file's own") {
+  Folder folder;
+  folder.write("models/qwen/qwen.model", "import llama\nfn q(x) = l(x) + 10");
+  folder.write("models/llama/llama.model", "import parts\nfn l(x) = part(x)\ntest \"of llama\" { config \"c.json\" }");
+  folder.write("models/llama/parts.model", "fn part(x) = x + 1");
+  folder.write("other/llama.model", "fn l(x) = 0");
+  const auto run = [&](const std::string& main, const std::vector<std::string>& paths, const std::string& library = {}) {
+    source::SourceManager sources;
+    diag::Sink sink;
+    Options options;
+    for (const std::string& path : paths) options.import_paths.push_back((folder.path / path).string());
+    if (!library.empty()) options.library = (folder.path / library).string();
+    const auto id = sources.load(folder.path / main, fs::path(main).filename().string());
+    REQUIRE(id);
+    const auto imports = load_imports(sources, *id, options, sink);
+    if (!imports) return diag::render(sink, sources);
+    std::string names;
+    for (const FileSymbols* file : imports->in_order()) names += file->name + " ";
+    return names + std::to_string(tests_of(*imports).size());
+  };
+  // The sibling wins over an import path; the tests of an imported file are not this file's.
+  CHECK(run("models/qwen/qwen.model", {"other"}) == "llama/parts.model llama/llama.model qwen.model 0");
+  folder.write("models/qwen/llama.model", "fn l(x) = 2");
+  CHECK(run("models/qwen/qwen.model", {"other"}) == "llama.model qwen.model 0");
+  fs::remove(folder.path / "models/qwen/llama.model");
+  // From elsewhere: as it is in an import path, or a folder with it there; then the library.
+  folder.write("far/away/app.model", "import llama");
+  CHECK(run("far/away/app.model", {"other"}) == "llama.model app.model 0");
+  CHECK(run("far/away/app.model", {"models"}) == "llama/parts.model llama/llama.model app.model 0");
+  CHECK(run("far/away/app.model", {"models", "models/../models"}) == "llama/parts.model llama/llama.model app.model 0");
+  CHECK(run("far/away/app.model", {}, "other") == "llama.model app.model 0");
+  CHECK(run("far/away/app.model", {"models"}, "other") == "llama/parts.model llama/llama.model app.model 0");
+  const std::string twice = run("far/away/app.model", {"models", "other"});
+  CHECK(holds(twice, "E0330"));
+  CHECK(holds(twice, "found " + (folder.path / "models/llama/llama.model").string()));
+  CHECK(holds(twice, "found " + (folder.path / "other/llama.model").string()));
+  const std::string missing = run("far/away/app.model", {"far"}, "models");
+  CHECK(holds(missing, "E0304"));
+  for (const char* place : {"far/away/llama.model", "far/llama/llama.model", "far/llama.model", "models/llama.model"})
+    CHECK(holds(missing, "looked for " + (folder.path / place).string()));
 }
 
 TEST_CASE("tests of the main file are known without a configuration") {

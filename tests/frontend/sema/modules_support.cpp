@@ -13,7 +13,7 @@ namespace modelc::sema::test {
 
 Model::Model(std::string_view text) {
   main_ = sources_->add("main.model", "language 1\n" + std::string(text));
-  options_.import_paths = {MODELC_SOURCE_DIR "/stdlib"};
+  options_.library = MODELC_SOURCE_DIR "/stdlib";
 }
 
 Model& Model::file(std::string name, std::string_view text) {
@@ -100,6 +100,21 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 std::string around(std::string_view fields, std::string_view members, std::string_view before) {
   return "import nn.linear\nimport nn.norm\nimport nn.embedding\nimport nn.mlp\n" + std::string(before) +
          "\nconfig C { " + std::string(fields) + " }\nmodel M(c: C) { " + std::string(members) + " }\n";
+}
+
+std::int64_t parameters(const graph::Module& module) {
+  std::int64_t total = 0;
+  for (const graph::WeightInstance& weight : graph::weight_instances(module)) {
+    bool given = weight.decl->default_value.has_value();
+    for (const graph::AliasRule& alias : module.checkpoints[0].aliases) {
+      given = given || (alias.weight == weight.name && alias.off_when.empty());
+    }
+    if (given) continue;
+    std::int64_t n = 1;
+    for (const graph::DimId dim : weight.decl->type.shape) n *= *module.dims.value(dim);
+    total += n;
+  }
+  return total;
 }
 
 }  // namespace modelc::sema::test

@@ -48,6 +48,9 @@ class Model {
 // A file of the repository; the test fails when there is none.
 std::string text_of_file(const std::string& path);
 
+// Elements of the weights that a checkpoint has to hold.
+std::int64_t parameters(const graph::Module& module);
+
 // Whether `text` holds `part`.
 bool has(const std::string& text, std::string_view part);
 

@@ -1,0 +1,213 @@
+// Operations that a file declares: their reference is their meaning, expanded where they are called, and their kernels
+// are checked against what the language says of them.
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "frontend/graph/types.h"
+#include "frontend/sema/op_call.h"
+#include "runtime/base/strings.h"
+
+namespace modelc::sema {
+
+namespace code = diag::code;
+using graph::ValueId;
+
+namespace {
+
+constexpr std::size_t max_expansions = 48;           // of references and fns in one another
+
+const ast::Shape* shape_of(const ast::Type& type) {
+  if (const auto* tensor = ast::try_as<ast::TensorType>(type)) return &tensor->shape;
+  if (const auto* index = ast::try_as<ast::IndexType>(type)) return &index->shape;
+  if (const auto* named = ast::try_as<ast::NamedType>(type); named != nullptr && named->shape) return &*named->shape;
+  return nullptr;
+}
+
+// A name that stands alone as an axis and means nothing yet is that axis's size from here on.
+void bind_axes(const ast::Shape& shape, const graph::Type& actual, const graph::DimTable& dims, Environment& env) {
+  const std::size_t n = shape.axes.size(), rank = actual.shape.size();
+  const auto dots =
+      std::find_if(shape.axes.begin(), shape.axes.end(), [](const ast::Axis& a) { return a.size == nullptr; });
+  const auto before = static_cast<std::size_t>(dots - shape.axes.begin());
+  for (std::size_t i = 0; i < n; ++i) {
+    const ast::Axis& axis = shape.axes[i];
+    const auto* name = axis.size ? ast::try_as<ast::NameExpr>(*axis.size) : nullptr;
+    const std::size_t from_end = n - i;
+    if (name == nullptr || env.declared(name->name.text) || is_prelude_axis(name->name.text)) continue;
+    if (i < before ? i >= rank : from_end > rank) continue;
+    env.define(name->name.text, Value::dim(dims, actual.shape[i < before ? i : rank - from_end]), name->name.span);
+  }
+}
+
+// What a shader may ask of a device.
+constexpr std::array<std::string_view, 9> features = {"float16", "float64", "int8", "int16", "int64",
+                                                      "storage8", "storage16", "subgroup_arithmetic", "subgroup_shuffle"};
+
+}  // namespace
+
+Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> arguments, source::Span span) {
+  const auto& decl = ast::as<ast::OpDecl>(*op.decl);
+  const std::string owner = "the operation `" + op.name + "`";
+  std::vector<Expressions::ParamSpec> specs;
+  for (const ast::Param& param : decl.params) specs.push_back({param.name.text, param.default_value == nullptr});
+  std::vector<const Argument*> given;
+  if (!Expressions(ev_).arrange(specs, arguments, owner, span, given)) return Value::error();
+  if (entered_.size() >= max_expansions) {
+    fail(code::too_much_work, span,
+         "operations and fns are expanded more than " + std::to_string(max_expansions) + " deep here")
+        .help("the reference of `" + op.name + "` seems to use itself without end");
+    return Value::error();
+  }
+
+  // Inputs, then the names that their shapes bind, then whether they fit.
+  Environment env(op.file);
+  std::vector<ValueId> inputs;
+  std::vector<source::Span> spans;
+  for (std::size_t i = 0; i < decl.params.size(); ++i) {
+    const ast::Param& param = decl.params[i];
+    const source::Span place = given[i] != nullptr ? given[i]->span : span;
+    const Value value = given[i] != nullptr ? given[i]->value : ev_.eval(*param.default_value, env);
+    const auto id = promote(value, place);
+    if (!id) return Value::error();
+    inputs.push_back(*id);
+    spans.push_back(place);
+    if (const ast::Shape* shape = shape_of(*param.type)) bind_axes(*shape, type(*id), dims(), env);
+  }
+  Ellipsis ellipsis;
+  for (std::size_t i = 0; i < decl.params.size(); ++i) {
+    const ast::Param& param = decl.params[i];
+    const auto pattern = type_pattern(ev_, *param.type, env, nullptr, 0, "the input `" + param.name.text + "`");
+    if (!pattern) return Value::error();
+    if (const auto problem = mismatch(*pattern, type(inputs[i]), dims(), ellipsis)) {
+      fail(code::signature_mismatch, spans[i],
+           "the argument `" + param.name.text + "` of " + owner + " does not fit: " + *problem)
+          .mark("expected " + shape_with_values(axis_texts(*pattern), dims()))
+          .note("found " + shown(inputs[i]))
+          .label(pattern->span, "`" + param.name.text + "` is declared here");
+      return Value::error();
+    }
+  }
+  for (std::size_t i = 0; i < decl.params.size(); ++i)
+    env.define(decl.params[i].name.text, tensor(inputs[i]), decl.params[i].name.span);
+  if (!check_kernels(op, env)) return Value::error();
+
+  const std::size_t first = fn_.values.size();
+  enter_function(Closure{.name = op.name, .params = nullptr, .environment = env, .span = decl.span}, span);
+  Value returned = decl.reference ? ev_.eval(*decl.reference, env) : ev_.run(*decl.reference_block, env);
+  std::vector<ValueId> results;
+  if (!returned.is_error()) {
+    std::vector<Value> values;
+    if (returned.is(ValueKind::tuple)) values = returned.items();
+    else values.push_back(std::move(returned));
+    const source::Span place = decl.reference ? decl.reference->span : decl.reference_block->span;
+    if (values.size() != decl.result.size()) {
+      fail(code::signature_mismatch, place, "the reference of `" + op.name + "` gives " +
+                                                counted(values.size(), "result") + ", and it declares " +
+                                                std::to_string(decl.result.size()));
+    } else {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto id = promote(values[i], place);
+        const auto pattern = type_pattern(ev_, *decl.result[i].type, env, nullptr, 0, "the result of " + owner);
+        if (!id || !pattern) break;
+        if (const auto problem = mismatch(*pattern, type(*id), dims(), ellipsis)) {
+          fail(code::signature_mismatch, place,
+               "the reference of `" + op.name + "` does not give what it declares: " + *problem)
+              .mark("this is " + shown(*id))
+              .label(pattern->span, "declared as " + shape_with_values(axis_texts(*pattern), dims()));
+          break;
+        }
+        results.push_back(*id);
+      }
+    }
+  }
+  leave_function();
+  if (results.size() != decl.result.size()) return Value::error();
+  // The operation that gives the result stands for the call.
+  for (const ValueId id : results) {
+    for (graph::Op& made : blocks_.back().block.ops) {
+      if (id.index < first || std::find(made.results.begin(), made.results.end(), id) == made.results.end()) continue;
+      made.source = in_.source_text(span);
+      made.where = in_.where(span);
+    }
+  }
+  return as_value(results);
+}
+
+// `env` knows the inputs and the sizes that they bind. Said where the kernel is declared.
+bool FunctionBuilder::check_kernels(const Symbol& op, const Environment& inputs) {
+  const auto& decl = ast::as<ast::OpDecl>(*op.decl);
+  Environment env = inputs;
+  for (int t = 0; t <= static_cast<int>(DType::boolean); ++t) {
+    const std::string name(modelc::name(static_cast<DType>(t)));
+    env.define(name, Value::string(name), {});       // `when dtype(x) == f16`
+  }
+  const bool first = in_.custom_ops.insert(&op).second;
+  const graph::Where where = in_.where(decl.name.span);
+  for (const ast::Kernel& kernel : decl.kernels) {
+    const std::string file = kernel.file.value;
+    if (kernel.backend.text == "cpu") {
+      if (kernel.local_size || kernel.dispatch || !kernel.required.empty()) {
+        fail(code::bad_kernel, kernel.span, "a `cpu` kernel has no local_size, dispatch or requires: it is a C++ function");
+        return false;
+      }
+      fail(code::extension_refused, kernel.file.span,
+           "the operation `" + op.name + "` brings C++ of its own, " + quote(file) + ", which runs only when asked for")
+          .help("it needs --allow-extension DIR, which is not carried out yet; without this line the reference is "
+                "computed, which means the same");
+      return false;
+    }
+    if (kernel.when) {
+      const auto holds = ev_.condition(*kernel.when, env);
+      if (!holds) return false;
+      if (!*holds) continue;
+    }
+    if (const auto& real = in_.sources().real_path(op.file->id); first && !real.empty()) {
+      std::error_code error;
+      if (!std::filesystem::is_regular_file(real.parent_path() / file, error)) {
+        fail(code::bad_kernel, kernel.file.span, "there is no shader " + quote(file) + " beside the model file")
+            .note("looked for " + (real.parent_path() / file).string());
+        return false;
+      }
+    }
+    if (kernel.local_size) {
+      const Value size = ev_.eval(*kernel.local_size, env);
+      if (size.is_error()) return false;
+      if (!size.is(ValueKind::integer) || size.as_int() < 1 || size.as_int() > 1024) {
+        fail(code::bad_kernel, kernel.local_size->span,
+             "local_size is a whole number from 1 to 1024, known early, not " +
+                 (size.is_number() ? show_formula(size) : kind_name(size)));
+        return false;
+      }
+    }
+    if (!kernel.dispatch) {
+      fail(code::bad_kernel, kernel.span, "a shader says with `dispatch [x, y, z]` how many work groups run");
+      return false;
+    }
+    const Value groups = ev_.eval(*kernel.dispatch, env);
+    if (groups.is_error()) return false;
+    const bool sizes = groups.is(ValueKind::list) && !groups.items().empty() && groups.items().size() <= 3 &&
+                       std::all_of(groups.items().begin(), groups.items().end(), [](const Value& v) {
+                         return v.is(ValueKind::dim) || (v.is(ValueKind::integer) && v.as_int() >= 1);
+                       });
+    if (!sizes) {
+      fail(code::bad_kernel, kernel.dispatch->span,
+           "dispatch lists one to three sizes of at least 1, not " + (groups.is(ValueKind::list) ? show(groups) : kind_name(groups)));
+      return false;
+    }
+    for (const ast::Name& feature : kernel.required) {
+      if (std::find(features.begin(), features.end(), feature.text) != features.end()) continue;
+      std::vector<std::string> names(features.begin(), features.end());
+      const std::string near = diag::did_you_mean(feature.text, names);
+      fail(code::bad_kernel, feature.span, "there is no feature `" + feature.text + "` that a shader could require")
+          .help(near.empty() ? "known are " + listed(names, names.size()) : near);
+      return false;
+    }
+    if (first)
+      in_.kernel_notes.push_back(where.file + ":" + std::to_string(where.line) + ": the shader " + quote(file) + " of `" +
+                                 op.name + "` is for the vulkan backend; elsewhere its reference is computed");
+  }
+  return true;
+}
+
+}  // namespace modelc::sema
