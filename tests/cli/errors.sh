@@ -34,6 +34,9 @@ model M(c: C) {
 MODEL
 echo '{"vocab_size": 8, "size": 4}' > "$work/nokernel.json"
 expect "an operation without a kernel" 1 "error[E0501]" "softmax" "nokernel.model:6" -- "$modelc" build "$work/nokernel.model" --config "$work/nokernel.json" -o "$work/nk"
+sed 's/return softmax(take(take(table, ids), at.outputs))/let (i, w) = route(take(take(table, ids), at.outputs), 4, renormalize: false)  return w/' \
+  "$work/nokernel.model" > "$work/noroute.model"
+expect "a choice of experts, which the evaluator alone has" 1 "error[E0501]" "route" "noroute.model:6" -- "$modelc" build "$work/noroute.model" --config "$work/nokernel.json" -o "$work/nk"
 copy shape "$tiny"
 sed -i 's/"hidden_size": 32/"hidden_size": 40/' "$work/shape/config.json"
 expect "a wrong shape, with formula, value and origin" 1 "error[E0312]" "hidden_size" "40" "config.json" "llama.model:" -- \

@@ -3,12 +3,17 @@
 # plan and the kernels that `run` uses; whole, in chunks, and on every instruction set that this machine has.
 source "$(dirname "$0")/lib.sh"
 
-for model in llama qwen2; do
-  for folder in examples/$model/fixtures/*/; do
-    [ -f "$folder/expected.safetensors" ] || continue
+# Models that the C++ backend does not build yet: the evaluator runs them (tests/frontend/sema/graph_parity_test.cpp).
+without_kernels=" qwen3_moe gpt_oss "
+for file in examples/*/*.model; do
+  model=$(basename "$file" .model)
+  case "$without_kernels" in *" $model "*) continue ;; esac
+  for folder in "examples/$model/fixtures"/*/; do
+    [ -f "$folder/expected.safetensors" ] && [ -f "$folder/config.json" ] || continue
     name=$(basename "$folder")
-    expect "$name" 0 passed -- "$modelc" verify "examples/$model/$model.model" --checkpoint "$folder" --expected "$folder/expected.safetensors" --within 1e-4
+    expect "$name" 0 passed -- "$modelc" verify "$file" --checkpoint "$folder" --expected "$folder/expected.safetensors" --within 1e-4
   done
+  expect "test blocks of $model.model" 0 "0 failed" -- "$modelc" test "$file"
 done
 for isa in portable avx2 avx512; do
   command=("$modelc" verify examples/llama/llama.model --checkpoint examples/llama/fixtures/llama-odd
@@ -24,6 +29,4 @@ expect "a wrong checkpoint is found" 1 FAILED "first stage that differs: model.e
   --checkpoint examples/llama/fixtures/llama-theta-both --expected examples/llama/fixtures/llama-tiny/expected.safetensors
 expect "a wrong theta is found" 1 FAILED "first stage that differs: model.layers.0.self_attn" -- "$modelc" verify examples/llama/llama.model \
   --checkpoint examples/llama/fixtures/llama-tiny --set rope_theta=500000.0 --expected examples/llama/fixtures/llama-tiny/expected.safetensors
-expect "test blocks of llama.model" 0 "0 failed" -- "$modelc" test examples/llama/llama.model
-expect "test blocks of qwen2.model" 0 "0 failed" -- "$modelc" test examples/qwen2/qwen2.model
 finish
