@@ -226,4 +226,28 @@ TEST_CASE("configurations as they are published, with the number of parameters t
     "transformers_version": "4.40.1", "use_cache": true, "use_mrope": false, "use_sliding_window": false,
     "vocab_size": 151936})");
   CHECK(parameters(qwen.good().graph) == 494'032'768);
+
+  // The conversion of state-spaces/mamba2-130m, and Mamba-Codestral-7B.
+  Model mamba(example("mamba2"));
+  mamba.config(R"({"architectures": ["Mamba2ForCausalLM"], "bos_token_id": 0, "chunk_size": 256, "conv_kernel": 4,
+    "eos_token_id": 0, "expand": 2, "head_dim": 64, "hidden_act": "silu", "hidden_size": 768,
+    "initializer_range": 0.1, "layer_norm_epsilon": 1e-05, "model_type": "mamba2", "n_groups": 1,
+    "norm_before_gate": false, "num_heads": 24, "num_hidden_layers": 24, "pad_token_id": 0,
+    "rescale_prenorm_residual": false, "residual_in_fp32": true, "rms_norm": true, "state_size": 128,
+    "tie_word_embeddings": true, "time_step_floor": 0.0001, "time_step_limit": [0.0, Infinity], "time_step_max": 0.1,
+    "time_step_min": 0.001, "time_step_rank": 48, "torch_dtype": "float32", "transformers_version": "4.44.0.dev0",
+    "use_bias": false, "use_cache": true, "use_conv_bias": true, "vocab_size": 50288})");
+  CHECK(parameters(mamba.good().graph) == 128'989'632);
+
+  Model codestral(example("mamba2"));
+  codestral.config(R"({"architectures": ["Mamba2ForCausalLM"], "bos_token_id": 0, "chunk_size": 256, "conv_kernel": 4,
+    "eos_token_id": 0, "expand": 2, "head_dim": 64, "hidden_act": "silu", "hidden_size": 4096,
+    "initializer_range": 0.1, "layer_norm_epsilon": 1e-05, "model_type": "mamba2", "n_groups": 8,
+    "norm_before_gate": true, "num_heads": 128, "num_hidden_layers": 64, "pad_token_id": 0,
+    "rescale_prenorm_residual": false, "residual_in_fp32": true, "rms_norm": true, "state_size": 128,
+    "tie_word_embeddings": false, "time_step_floor": 0.0001, "time_step_init_scheme": "random",
+    "time_step_limit": [0.0, Infinity], "time_step_max": 0.1, "time_step_min": 0.001, "time_step_rank": 256,
+    "time_step_scale": 1.0, "torch_dtype": "bfloat16", "transformers_version": "4.44.0.dev0", "use_bias": false,
+    "use_cache": true, "use_conv_bias": true, "vocab_size": 32768})");
+  CHECK(parameters(codestral.good().graph) == 7'285'403'648);
 }

@@ -65,25 +65,27 @@ double distance(std::span<const float> a, std::span<const float> b) {
   return most;
 }
 
+graph::eval::WeightSource source_of(const sema::Program& program, const Checkpoint& weights) {
+  const graph::CheckpointRules& rules = program.graph.checkpoints.at(0);
+  return [&](const std::string& name, const graph::WeightDecl&) -> std::optional<std::vector<float>> {
+    const TensorInfo* tensor = weights.index->find(name);
+    for (const graph::AliasRule& alias : rules.aliases) {
+      if (tensor == nullptr && alias.off_when.empty() && alias.weight == name)
+        tensor = weights.index->find(alias.target);
+    }
+    if (tensor == nullptr) return std::nullopt;
+    auto values = weights.data->read_f32(*tensor);
+    REQUIRE(values.ok());
+    return std::move(*values);
+  };
+}
+
 void check(const fs::path& model, const fs::path& folder) {
   CAPTURE(folder.string());
   const sema::Program program = program_of(model, folder);
   const Checkpoint weights = open(folder);
   const Checkpoint expected = open(folder / "expected.safetensors");
-
-  const graph::CheckpointRules& rules = program.graph.checkpoints.at(0);
-  graph::eval::Evaluator evaluator(
-      program.graph, [&](const std::string& name, const graph::WeightDecl&) -> std::optional<std::vector<float>> {
-        const TensorInfo* tensor = weights.index->find(name);
-        for (const graph::AliasRule& alias : rules.aliases) {
-          if (tensor == nullptr && alias.off_when.empty() && alias.weight == name)
-            tensor = weights.index->find(alias.target);
-        }
-        if (tensor == nullptr) return std::nullopt;
-        auto values = weights.data->read_f32(*tensor);
-        REQUIRE(values.ok());
-        return std::move(*values);
-      });
+  graph::eval::Evaluator evaluator(program.graph, source_of(program, weights));
   std::map<std::string, std::vector<float>> stages;
   evaluator.set_trace([&](const std::string& path, const graph::eval::Array& value) { stages[path] = value.reals; });
 
@@ -121,11 +123,43 @@ void check(const fs::path& model, const fs::path& folder) {
   CHECK(compared >= 5);
 }
 
+// The first sequence of the fixture in pieces of these many tokens, a second sequence that begins with the same tokens
+// alongside, one token a call: both must come to the logits of the whole.
+void check_pieces(const fs::path& model, const fs::path& folder, const std::vector<std::int64_t>& pieces) {
+  CAPTURE(folder.string());
+  const sema::Program program = program_of(model, folder);
+  const Checkpoint weights = open(folder);
+  const Checkpoint expected = open(folder / "expected.safetensors");
+  graph::eval::Evaluator evaluator(program.graph, source_of(program, weights));
+  const auto tokens = expected.data->read_i64(*expected.index->find("input_ids"));
+  const auto wanted = expected.data->read_f32(*expected.index->find("logits"));
+  REQUIRE(tokens.ok());
+  REQUIRE(wanted.ok());
+  const std::size_t vocab = wanted->size() / tokens->size();
+
+  std::size_t done = 0, other = 0;
+  for (const std::int64_t piece : pieces) {
+    std::vector<std::int64_t> ids(tokens->begin() + static_cast<std::ptrdiff_t>(done),
+                                  tokens->begin() + static_cast<std::ptrdiff_t>(done) + piece);
+    ids.push_back((*tokens)[other]);
+    const auto batch = evaluator.batch({{3, piece}, {1, 1}}, graph::eval::Outputs::all);
+    REQUIRE(batch.ok());
+    auto out = evaluator.run("forward", {{"input_ids", graph::eval::index_array({piece + 1}, ids)}, {"at", *batch}});
+    if (!out) FAIL(out.error().text());
+    const std::span<const float> got((*out)[0].value.reals), whole(*wanted);
+    const std::size_t n = static_cast<std::size_t>(piece) * vocab;
+    CHECK(distance(got.subspan(0, n), whole.subspan(done * vocab, n)) <= bound);
+    CHECK(distance(got.subspan(n), whole.subspan(other * vocab, vocab)) <= bound);
+    done += static_cast<std::size_t>(piece);
+    ++other;
+  }
+}
+
 }  // namespace
 
 TEST_CASE("the examples compute what transformers does") {
   std::size_t folders = 0;
-  for (const std::string name : {"llama", "qwen2", "qwen3", "gemma3_text", "apertus"}) {
+  for (const std::string name : {"llama", "qwen2", "qwen3", "gemma3_text", "apertus", "mamba2"}) {
     const fs::path example = fs::path(MODELC_SOURCE_DIR) / "examples" / name;
     for (const auto& entry : fs::directory_iterator(example / "fixtures")) {
       if (!fs::exists(entry.path() / "config.json") || !fs::exists(entry.path() / "expected.safetensors")) continue;
@@ -134,4 +168,12 @@ TEST_CASE("the examples compute what transformers does") {
     }
   }
   CHECK(folders >= 20);
+}
+
+TEST_CASE("where a prompt is cut changes nothing: caches, rings and recurrent states") {
+  const fs::path examples = fs::path(MODELC_SOURCE_DIR) / "examples";
+  const std::vector<std::int64_t> pieces = {11, 2, 1, 1, 9};
+  check_pieces(examples / "llama/llama.model", examples / "llama/fixtures/llama-tiny", pieces);
+  check_pieces(examples / "mamba2/mamba2.model", examples / "mamba2/fixtures/mamba2-tiny", pieces);
+  check_pieces(examples / "mamba2/mamba2.model", examples / "mamba2/fixtures/mamba2-limits", {1, 1, 1, 21});
 }

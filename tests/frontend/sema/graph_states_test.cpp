@@ -68,7 +68,7 @@ TEST_CASE("E0349: states of another shape or kind than the operation goes over")
             "append: the last axis of v is 4, of the cache 2"));
 }
 
-TEST_CASE("E0317, E0313: what is no state, and a state that is left out") {
+TEST_CASE("E0307, E0313: what is no state, and a state that is left out") {
   CHECK(has(said("x: [tokens, c.d], at: Batch", "return causal_conv1d(x, w, none, x, at)", "param w: [c.d, 3]"),
             "`ring` of `causal_conv1d` is a state, not a tensor"));
   CHECK(codes("x: [tokens, c.d], at: Batch", "return causal_conv1d(x, w, none, at: at)", "param w: [c.d, 3]") == "E0313");
