@@ -157,6 +157,7 @@ class Selector {
   }
 
   void attend(const graph::Op& op, std::vector<Node>& nodes) {
+    if (const std::string why = other_state(op); !why.empty()) return unsupported(op, why);
     if (operand(op, 5) || operand(op, 6)) return unsupported(op, " with `keep` or `bias`");
     if (!operand(op, 3) && op.member.empty()) {
       const bool has_batch = op.operands.size() > 3 && op.operands[3];

@@ -87,15 +87,16 @@ std::vector<OpInfo> make_table() {
       row(K::put, "put", "x, rows, v", "", "[n, ...], index(n)[s], [s, ...] -> [n, ...]",
           "x, but y[rows[i]] = v[i]; of equal rows the last one stands", rules::put),
 
-      // ---- attention. `attend` has two forms: with Op::member, a kv_cache, it reads that and takes q, at, sinks;
-      // without, it takes k and v. `append` has no result. ----
+      // ---- attention. `attend` has two forms: with Op::member, a kv_cache or a cross_cache, it reads that and takes q,
+      // at, sinks; without, it takes k and v. `append` has no result. ----
       with_state(
           row(K::attend, "attend", "q, k?, v?, at?, sinks?, keep?, bias?",
               "mask: string, scale: real, window: integer?, softcap: real?",
               "[tokens, H, d], Batch, sinks [H]? -> [tokens, H, dv], or [..., n, H, d], [..., m, Hk, d], "
               "[..., m, Hk, dv], Batch?, sinks [H]?, keep bool[..., m]?, bias [..., H, n, m]? -> [..., n, H, dv]",
               "softmax(cap(scale · q kᵀ) + bias) v per head; head h reads kv head h / (H/Hk); mask \"causal\" or "
-              "\"full\"; window counts visible positions, own included (causal only); cap(s) = softcap · "
+              "\"full\" (all of a cross_cache, always); window counts visible positions, own included (causal only); "
+              "cap(s) = softcap · "
               "tanh(s / softcap); a sink is one more logit with value 0; with `at`, within each sequence; "
               "a row that sees nothing gives 0",
               attend)),
@@ -249,14 +250,18 @@ std::vector<OpInfo> make_table() {
           "up_b[e]): elementwise operations on two rows [f]",
           rules::moe),
       row(K::conv1d, "conv1d", "x, w, b?", "stride: integer?, padding: integer?, dilation: integer?, groups: integer?",
-          "[batch, c, n], [o, c/groups, k] -> [batch, o, m]", "as PyTorch's", not_yet),
+          "[batch, c, n], [o, c/groups, k], [o]? -> [batch, o, m]",
+          "as PyTorch's; m = div(n + 2 · padding - dilation · (k - 1) - 1, stride) + 1; stride, dilation and groups are "
+          "1, padding 0 unless given, and the same along every axis",
+          conv1d),
       row(K::conv2d, "conv2d", "x, w, b?", "stride: integer?, padding: integer?, dilation: integer?, groups: integer?",
-          "[batch, c, n, m], [o, c/groups, k, l] -> [batch, o, …]", "as PyTorch's", not_yet),
+          "[batch, c, n, m], [o, c/groups, k, l], [o]? -> [batch, o, …]", "conv1d over two axes", conv2d),
       row(K::conv3d, "conv3d", "x, w, b?", "stride: integer?, padding: integer?, dilation: integer?, groups: integer?",
-          "[batch, c, …], [o, c/groups, …] -> [batch, o, …]", "as PyTorch's", not_yet),
+          "[batch, c, n, m, l], [o, c/groups, k…], [o]? -> [batch, o, …]", "conv1d over three axes", conv3d),
       row(K::conv_transpose1d, "conv_transpose1d", "x, w, b?",
           "stride: integer?, padding: integer?, dilation: integer?, groups: integer?",
-          "[batch, c, n], [c, o/groups, k] -> [batch, o, m]", "as PyTorch's", not_yet),
+          "[batch, c, n], [c, o/groups, k], [o]? -> [batch, o, m]",
+          "as PyTorch's; m = (n - 1) · stride + dilation · (k - 1) + 1 - 2 · padding", conv_transpose1d),
       with_state(row(K::causal_conv1d, "causal_conv1d", "x, w, b?, at", "",
                      "[tokens, c], [c, k], [c]?, Batch -> [tokens, c]",
                      "depthwise: y[t] = b + Σ_j w[j] · x[t - (k - 1) + j] within each sequence, whose last k - 1 rows are "
@@ -278,7 +283,9 @@ std::vector<OpInfo> make_table() {
                      rules::gated_delta),
                  "state"),
       with_state(row(K::cross_set, "cross_set", "k, v, at", "", "[batch, n, Hk, d], [batch, n, Hk, d], Sequences ->",
-                     "the whole of each sequence's slot of a cross_cache", not_yet)),
+                     "the whole of each sequence's slot of the cross_cache Op::member, before its first token; "
+                     "memory.set(k, v, at) in the language",
+                     cross_set)),
       row(K::nibbles, "nibbles", "x", "", "u8[..., n] -> u8[..., 2n]", "two halves of each byte, the low one first",
           not_yet),
       row(K::e2m1, "e2m1", "x", "", "u8[...] -> f32[...]",

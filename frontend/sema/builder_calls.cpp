@@ -1,7 +1,9 @@
 // Calls of children and states, leaves expanded in place, and the fold over a list of children.
 #include <algorithm>
 #include <cassert>
+#include <functional>
 
+#include "frontend/graph/members.h"
 #include "frontend/graph/types.h"
 #include "frontend/sema/expressions.h"
 #include "frontend/sema/function_builder.h"
@@ -16,6 +18,12 @@ using graph::ValueId;
 Value FunctionBuilder::call_member(const Value& member, std::string_view name, std::span<const Argument> arguments,
                                    source::Span span) {
   const Member& target = *member.as_member();
+  if (const auto* own = dynamic_cast<const MethodMember*>(&target)) {
+    if (name.empty()) return call_own(*own->method, arguments, span);
+    fail(code::unknown_field, span, target.describe() + " has no function `" + std::string(name) + "`")
+        .label(own->method->span, "declared here");
+    return Value::error();
+  }
   if (const auto* state = dynamic_cast<const StateMember*>(&target)) return call_state(*state, name, arguments, span);
   if (const auto* list = dynamic_cast<const ListMember*>(&target)) {
     fail(code::not_callable, span, "`" + list->name + "` is a list of children and cannot be called")
@@ -49,11 +57,10 @@ Value FunctionBuilder::call_member(const Value& member, std::string_view name, s
 
 // ---- arguments ------------------------------------------------------------------------------------------------------
 
-std::optional<FunctionBuilder::Bound> FunctionBuilder::bind_inputs(const ChildMember& child, const MemberDef& method,
+std::optional<FunctionBuilder::Bound> FunctionBuilder::bind_inputs(const std::string& callee,
                                                                    const SignaturePattern& signature,
                                                                    std::span<const Argument> arguments,
                                                                    source::Span span) {
-  const std::string callee = "`" + child.name + "`" + (method.name == "forward" ? "" : "'s `" + method.name + "`");
   std::vector<Expressions::ParamSpec> specs;
   for (const auto& input : signature.inputs) specs.push_back({input.name, !input.default_value.has_value()});
   std::vector<const Argument*> arranged;
@@ -106,8 +113,13 @@ Value FunctionBuilder::call_child(const ChildMember& child, const std::string& n
   const MemberDef& method = *info.instance->def.find(name);
   const SignaturePattern* signature = in_.signature(info, method);
   if (signature == nullptr) return Value::error();
-  auto bound = bind_inputs(child, method, *signature, arguments, span);
+  const std::string callee = "`" + child.name + "`" + (method.name == "forward" ? "" : "'s `" + method.name + "`");
+  auto bound = bind_inputs(callee, *signature, arguments, span);
   if (!bound) return Value::error();
+  if (info.leaf && calls_leaves_ && child.path.of_element()) {
+    info.leaf = false;
+    in_.class_of(info).leaf = false;
+  }
   if (info.leaf) return expand_leaf(child, method, *signature, std::move(*bound), span);
 
   const MethodVariant* variant = in_.variant(info, method, signature->has_ellipsis() ? bound->ellipsis : std::nullopt);
@@ -141,14 +153,43 @@ Value FunctionBuilder::call_child(const ChildMember& child, const std::string& n
   return as_value(results);
 }
 
+// A function of the module itself is expanded: its weights and states are at hand already.
+Value FunctionBuilder::call_own(const MemberDef& method, std::span<const Argument> arguments, source::Span span) {
+  const Frame frame = frames_.back();
+  for (std::size_t i = frames_.size(); i-- > 0 && frames_[i].info == frame.info;) {
+    if (frames_[i].method != &method) continue;
+    fail(code::member_cycle, span, "`" + method.name + "` of `" + frame.info->instance->def.name() + "` calls itself")
+        .label(method.span, "declared here")
+        .help("a loop is `for layer in layers { … }`, over children");
+    return Value::error();
+  }
+  const SignaturePattern* signature = in_.signature(*frame.info, method);
+  if (signature == nullptr) return Value::error();
+  auto bound = bind_inputs("`" + method.name + "`", *signature, arguments, span);
+  if (!bound) return Value::error();
+  Frame inside{frame.info, frame.path, bound->ellipsis, span, method.name, &method};
+  const auto results = expand(std::move(inside), *signature, std::move(*bound), span);
+  return results ? as_value(*results) : Value::error();
+}
+
 Value FunctionBuilder::expand_leaf(const ChildMember& child, const MemberDef& method, const SignaturePattern& signature,
                                    Bound bound, source::Span span) {
-  ClassInfo& info = *child.info;
-  Instance& instance = *info.instance;
+  const std::size_t first_value = fn_.values.size();
+  Frame inside{child.info, child.path, bound.ellipsis, span, child.name, &method};
+  const auto results = expand(std::move(inside), signature, std::move(bound), span);
+  if (!results) return Value::error();
+  mark_stage(*results, child.path, first_value);
+  return as_value(*results);
+}
+
+std::optional<std::vector<ValueId>> FunctionBuilder::expand(Frame frame, const SignaturePattern& signature, Bound bound,
+                                                            source::Span span) {
+  Instance& instance = *frame.info->instance;
+  const MemberDef& method = *frame.method;
   constexpr std::size_t max_frames = 64;
   if (frames_.size() >= max_frames) {
     fail(code::module_too_large, span, "leaf modules are expanded more than " + std::to_string(max_frames) + " deep");
-    return Value::error();
+    return std::nullopt;
   }
   Environment env = instance.environment(method.level);
   for (std::size_t i = 0; i < signature.inputs.size(); ++i) {
@@ -169,17 +210,17 @@ Value FunctionBuilder::expand_leaf(const ChildMember& child, const MemberDef& me
             emit_one(OpKind::cast, {{*id, span}},
                      {{"dtype", std::string(graph::is_value_dtype(wanted.dtype) ? modelc::name(wanted.dtype) : "f32")}},
                      span, {{}, nullptr, &scalar, nullptr});
-        if (!id) return Value::error();
+        if (!id) return std::nullopt;
       }
       id = emit_one(OpKind::expand, {{*id, span}}, {}, span, {{}, nullptr, &wanted, nullptr});
-      if (!id) return Value::error();
+      if (!id) return std::nullopt;
     }
     const GraphValue value{*id, type(*id)};
     env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value),
                input.span);
   }
   const std::size_t first_value = fn_.values.size();
-  frames_.push_back({&info, child.path, bound.ellipsis, span, child.name});
+  frames_.push_back(std::move(frame));
   const Value returned = ev_.run(ast::as<ast::MethodMember>(*method.item).body, env);
   std::optional<std::vector<ValueId>> results;
   if (!returned.is_error()) {
@@ -187,8 +228,7 @@ Value FunctionBuilder::expand_leaf(const ChildMember& child, const MemberDef& me
     results = results_of(returned, signature, method, instance, ellipsis);
   }
   frames_.pop_back();
-  if (!results) return Value::error();
-  mark_stage(*results, child.path, first_value);
+  if (!results) return std::nullopt;
   // The operation that gives the result stands for the call.
   for (const ValueId id : *results) {
     for (auto& op : blocks_.back().block.ops) {
@@ -197,7 +237,7 @@ Value FunctionBuilder::expand_leaf(const ChildMember& child, const MemberDef& me
       op.where = in_.where(span);
     }
   }
-  return as_value(*results);
+  return results;
 }
 
 void FunctionBuilder::mark_stage(const std::vector<ValueId>& results, const MemberPath& path, std::size_t first_value) {
@@ -226,13 +266,12 @@ Value FunctionBuilder::call_state(const StateMember& state, std::string_view nam
                                   : "it is written by `" + state.member + "." + std::string(function) + "(…)`");
     return Value::error();
   }
-  if (decl.kind == graph::StateKind::cross_cache) {
-    return not_carried_out(span, "`" + std::string(name) + "` of a " + kind + " is");
-  }
   std::vector<const Argument*> arranged;
   const bool latent = decl.kind == graph::StateKind::latent_cache;
-  const std::vector<Expressions::ParamSpec> specs = {{latent ? "latent" : "k", true}, {latent ? "key" : "v", true}, {"at", true}};
-  if (!Expressions(ev_).arrange(specs, arguments, "`" + state.member + ".append`", span, arranged))
+  const std::vector<Expressions::ParamSpec> specs = {
+      {latent ? "latent" : "k", true}, {latent ? "key" : "v", true}, {"at", true}};
+  if (!Expressions(ev_).arrange(specs, arguments, "`" + state.member + "." + std::string(function) + "`", span,
+                                arranged))
     return Value::error();
   std::vector<Operand> operands;
   for (const Argument* argument : arranged) {
@@ -243,7 +282,8 @@ Value FunctionBuilder::call_state(const StateMember& state, std::string_view nam
   EmitOptions options;
   options.member = state.member;
   options.state = &decl;
-  if (!emit(OpKind::append, std::move(operands), {}, span, options)) return Value::error();
+  const OpKind kind_of_write = decl.kind == graph::StateKind::cross_cache ? OpKind::cross_set : OpKind::append;
+  if (!emit(kind_of_write, std::move(operands), {}, span, options)) return Value::error();
   return Value::none();
 }
 
@@ -253,15 +293,37 @@ namespace {
 
 bool same_block(const graph::Block& a, const graph::Block& b);
 
+// But for the names of what is called: a class numbers the functions that it has for each meaning of `...`.
 bool same_op(const graph::Op& a, const graph::Op& b) {
   return a.kind == b.kind && a.operands == b.operands && a.results == b.results && a.attrs == b.attrs &&
-         a.member == b.member && a.callee == b.callee && a.body.has_value() == b.body.has_value() &&
+         a.member == b.member && a.body.has_value() == b.body.has_value() &&
          (!a.body || same_block(*a.body, *b.body));
 }
 
 bool same_block(const graph::Block& a, const graph::Block& b) {
   return a.arguments == b.arguments && a.results == b.results &&
          std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(), same_op);
+}
+
+// The calls of a loop's body in the order of the text, each with the classes whose function it may be; `elements` are
+// those of the loop's element, `self` is the class that the function belongs to.
+void each_call(const graph::Module& module, graph::Block& block, graph::ClassId self,
+               const std::vector<graph::ClassId>& elements,
+               const std::function<void(graph::Op& call, const std::vector<graph::ClassId>& owners)>& f) {
+  for (graph::Op& op : block.ops) {
+    if (op.kind != OpKind::call && !op.body) continue;
+    const bool of_element = op.member.empty() || op.member.front() == '.';
+    std::vector<graph::ClassId> owners;
+    for (const graph::ClassId from : of_element ? elements : std::vector{self}) {
+      const std::string_view path = std::string_view(op.member).substr(of_element && !op.member.empty() ? 1 : 0);
+      const auto ref = graph::find_member(module, from, path);
+      const graph::ChildDecl* list = ref && op.body ? graph::list_of(module, *ref) : nullptr;
+      if (list != nullptr) owners.insert(owners.end(), list->elements.begin(), list->elements.end());
+      else if (ref) owners.push_back(ref->owner);
+    }
+    if (op.body) each_call(module, *op.body, self, owners, f);
+    else f(op, owners);
+  }
 }
 
 // The place where a loop assigns a name.
@@ -310,60 +372,94 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
   const std::size_t base = fn_.values.size();
   std::optional<graph::Block> block;
   std::vector<graph::Value> made;
-  for (ClassInfo* kind : kinds) {
-    fn_.values.resize(base);
-    infos_.resize(base);
-    blocks_.emplace_back();
-    blocks_.back().loop = true;
-    std::vector<Value> inside;
-    for (std::size_t i = 0; i < carried.size(); ++i) {
-      const ValueId id = new_value(type(initial[i]));
-      fn_.values[id.index].name = carried[i].name;
-      infos_[id.index].axes = infos_[initial[i].index].axes;
-      infos_[id.index].declared = carried[i].span;
-      blocks_.back().block.arguments.push_back(id);
-      inside.push_back(tensor(id));
-    }
-    auto element = std::make_shared<ChildMember>();
-    element->info = kind;
-    element->path = {"", ".", true};
-    element->name = statement.variable.text;
-    element->declared = list->declared;
-    auto after = body(Value::member(std::move(element)), inside);
-    BlockState state = std::move(blocks_.back());
-    blocks_.pop_back();
-    if (!after) return std::nullopt;
-    for (std::size_t i = 0; i < carried.size(); ++i) {
-      const source::Span place = assigned_at(statement.body, carried[i].name);
-      const Value& result = (*after)[i];
-      if (!result.is(ValueKind::tensor) || result.as_graph().type != type(initial[i])) {
-        auto message =
-            fail(code::bad_fold, place,
-                 "the loop changes what `" + carried[i].name + "` is: it must keep its shape and element type");
-        message.mark(result.is(ValueKind::tensor) ? "this is " + shown(result.as_graph().id)
-                                                  : "this is " + kind_name(result));
-        message.label(carried[i].span, "before the loop it is " + shown(initial[i]));
-        if (kinds.size() > 1) message.note("for an element of type `" + kind->instance->def.name() + "`");
-        return std::nullopt;
+  using Callees = std::vector<std::pair<graph::ClassId, std::string>>;        // of one call, by kind
+  std::vector<Callees> callees;
+  // The body for each kind of element: null when all are alike, else the first kind that is not, nothing on an error.
+  const auto run_bodies = [&]() -> std::optional<ClassInfo*> {
+    block.reset();
+    callees.clear();
+    for (ClassInfo* kind : kinds) {
+      fn_.values.resize(base);
+      infos_.resize(base);
+      blocks_.emplace_back();
+      blocks_.back().loop = true;
+      std::vector<Value> inside;
+      for (std::size_t i = 0; i < carried.size(); ++i) {
+        const ValueId id = new_value(type(initial[i]));
+        fn_.values[id.index].name = carried[i].name;
+        infos_[id.index].axes = infos_[initial[i].index].axes;
+        infos_[id.index].declared = carried[i].span;
+        blocks_.back().block.arguments.push_back(id);
+        inside.push_back(tensor(id));
       }
-      state.block.results.push_back(result.as_graph().id);
+      auto element = std::make_shared<ChildMember>();
+      element->info = kind;
+      element->path = {"", ".", true};
+      element->name = statement.variable.text;
+      element->declared = list->declared;
+      auto after = body(Value::member(std::move(element)), inside);
+      BlockState state = std::move(blocks_.back());
+      blocks_.pop_back();
+      if (!after) return std::nullopt;
+      for (std::size_t i = 0; i < carried.size(); ++i) {
+        const source::Span place = assigned_at(statement.body, carried[i].name);
+        const Value& result = (*after)[i];
+        if (!result.is(ValueKind::tensor) || result.as_graph().type != type(initial[i])) {
+          auto message =
+              fail(code::bad_fold, place,
+                   "the loop changes what `" + carried[i].name + "` is: it must keep its shape and element type");
+          message.mark(result.is(ValueKind::tensor) ? "this is " + shown(result.as_graph().id)
+                                                    : "this is " + kind_name(result));
+          message.label(carried[i].span, "before the loop it is " + shown(initial[i]));
+          if (kinds.size() > 1) message.note("for an element of type `" + kind->instance->def.name() + "`");
+          return std::nullopt;
+        }
+        state.block.results.push_back(result.as_graph().id);
+      }
+      std::size_t call = 0;
+      each_call(in_.module(), state.block, info_.id, {kind->id},
+                [&](const graph::Op& op, const std::vector<graph::ClassId>& owners) {
+                  if (callees.size() <= call) callees.resize(call + 1);
+                  for (const graph::ClassId owner : owners) callees[call].emplace_back(owner, op.callee);
+                  ++call;
+                });
+      if (!block) {
+        block = std::move(state.block);
+        made.assign(fn_.values.begin() + static_cast<std::ptrdiff_t>(base), fn_.values.end());
+        continue;
+      }
+      const bool same_values =
+          std::equal(made.begin(), made.end(), fn_.values.begin() + static_cast<std::ptrdiff_t>(base), fn_.values.end(),
+                     [](const graph::Value& a, const graph::Value& b) {
+                       return a.type == b.type && a.stage == b.stage;
+                     });
+      if (!same_values || !same_block(*block, state.block)) return kind;
     }
-    if (!block) {
-      block = std::move(state.block);
-      made.assign(fn_.values.begin() + static_cast<std::ptrdiff_t>(base), fn_.values.end());
-      continue;
-    }
-    const bool same_values =
-        std::equal(made.begin(), made.end(), fn_.values.begin() + static_cast<std::ptrdiff_t>(base), fn_.values.end(),
-                   [](const graph::Value& a, const graph::Value& b) { return a.type == b.type && a.stage == b.stage; });
-    if (same_values && same_block(*block, state.block)) continue;
+    return nullptr;
+  };
+  std::optional<ClassInfo*> other = run_bodies();
+  if (other && *other != nullptr && !calls_leaves_) {
+    // Once more, with functions for the leaves among them: the loop then calls one or the other.
+    calls_leaves_ = true;
+    other = run_bodies();
+    calls_leaves_ = false;
+  }
+  if (!other) return std::nullopt;
+  if (*other != nullptr) {
     fail(code::not_carried_out, statement.source->span,
          "the elements of `" + list->name + "` do not compute alike in this loop, which is not carried out yet: `" +
-             kinds.front()->instance->def.name() + "` and `" + kind->instance->def.name() + "`")
+             kinds.front()->instance->def.name() + "` and `" + (*other)->instance->def.name() + "`")
         .label(list->declared, "the list is declared here")
-        .help("modules with children or state of their own may be mixed: each has a function, and the loop chooses");
+        .help("unlike elements may be called, with results of one type: the loop chooses the function; their weights "
+              "and values are read alike");
     return std::nullopt;
   }
+  std::size_t call = 0;
+  each_call(in_.module(), *block, info_.id, {kinds.front()->id},
+            [&](graph::Op& op, const std::vector<graph::ClassId>&) {
+              if (!callees[call].empty()) op.callee = in_.common_name(callees[call]);
+              ++call;
+            });
   std::vector<Value> after;
   graph::Op repeat;
   repeat.kind = OpKind::repeat;

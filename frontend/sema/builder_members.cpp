@@ -42,7 +42,16 @@ Value FunctionBuilder::member_of(ClassInfo& owner, std::size_t index, const Memb
       fail(code::unknown_field, use, "`" + def.name + "` is a fn" + of + ": only its own text can call it")
           .label(def.span, "declared here");
       return Value::error();
-    case MemberKind::method: return not_carried_out(use, "that a module calls its own `" + def.name + "` is");
+    case MemberKind::method: {
+      if (!own) {
+        fail(code::wrong_operand, use, "`" + def.name + "`" + of + " is a function, and here it is not called")
+            .label(def.span, "declared here");
+        return Value::error();
+      }
+      auto method = std::make_shared<MethodMember>();
+      method->method = &def;
+      return Value::member(std::move(method));
+    }
     default: break;
   }
   if (slot.failed || slot.state != Slot::State::done) return Value::error();

@@ -198,8 +198,6 @@ Value FunctionBuilder::attend(OpCall& call) {
   graph::StateDecl decl;
   if (state != nullptr) {
     decl = in_.class_of(*state->info).states[state->index];
-    if (decl.kind == graph::StateKind::cross_cache)
-      return not_carried_out(call.span, "to attend to a state other than a KVCache is");
     options.member = state->member;
     options.state = &decl;
     StateUse& use = state->info->state_uses[state->index];

@@ -118,6 +118,8 @@ void DefinitionCalls::of_name(const ast::Name& name, const ast::CallExpr& call) 
   if (const MemberDef* member = def_ != nullptr ? def_->find(name.text) : nullptr) {
     if (member->kind == MemberKind::function) {
       of_function(ast::as<ast::FunctionDecl>(*member->item), call);
+    } else if (member->kind == MemberKind::method) {
+      of_method(*member, "`" + name.text + "`", call);
     } else if (const ModuleDef* child = child_module(name.text)) {
       const MemberDef* forward = child->find("forward");
       if (forward != nullptr && forward->kind == MemberKind::method) of_method(*forward, "`" + name.text + "`", call);

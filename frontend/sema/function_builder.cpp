@@ -66,7 +66,7 @@ std::optional<graph::Function> FunctionBuilder::init(Instances& instances, Class
 
 bool FunctionBuilder::run_method(const MemberDef& method, const SignaturePattern& signature, const Ellipsis& ellipsis) {
   Instance& instance = *info_.instance;
-  frames_.push_back({&info_, {}, ellipsis, {}, ""});
+  frames_.push_back({&info_, {}, ellipsis, {}, "", &method});
   blocks_.emplace_back();
   Environment env = instance.environment(method.level);
   for (const SignaturePattern::Input& input : signature.inputs) {
@@ -109,7 +109,7 @@ bool FunctionBuilder::run_init(std::size_t member) {
   Instance& instance = *info_.instance;
   const MemberDef& def = instance.def.members[member];
   const Slot& slot = instance.slots[member];
-  frames_.push_back({&info_, {}, std::nullopt, {}, ""});
+  frames_.push_back({&info_, {}, std::nullopt, {}, "", nullptr});
   blocks_.emplace_back();
   init_const_ = slot.index;
   const ast::Expr& expr = *ast::as<ast::ConstMember>(*def.item).value;

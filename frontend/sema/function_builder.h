@@ -36,6 +36,7 @@ struct MemberPath {
   bool element = false;
 
   MemberPath then(const std::string& name, const std::string& path) const;
+  bool of_element() const { return element || member.starts_with('.'); }
 };
 
 struct ChildMember final : Member {
@@ -52,6 +53,12 @@ struct ListMember final : Member {
   std::string name;
   source::Span declared;
   std::string describe() const override { return "the list of children `" + name + "`"; }
+};
+
+// A function of the module whose text is being run.
+struct MethodMember final : Member {
+  const MemberDef* method = nullptr;
+  std::string describe() const override { return "the module's own `" + method->name + "`"; }
 };
 
 struct StateMember final : Member {
@@ -126,13 +133,15 @@ class FunctionBuilder final : public TensorContext {
     std::map<std::string, graph::ValueId> known;     // weights, consts, batch fields read in it
     bool loop = false;
   };
-  // A text that is being run: the function's own, and those of leaves that are being expanded.
+  // A text that is being run: the function's own, and those that are being expanded: of leaves, and of other functions
+  // of the same module.
   struct Frame {
     ClassInfo* info = nullptr;
     MemberPath path;
     Ellipsis ellipsis;
-    source::Span call;                               // of a leaf, and what it is called
+    source::Span call;                               // of a text that is expanded, and what it is called
     std::string name;
+    const MemberDef* method = nullptr;
   };
 
   FunctionBuilder(Instances& instances, ClassInfo& info) : in_(instances), ev_(instances.evaluator()), info_(info) {}
@@ -185,8 +194,12 @@ class FunctionBuilder final : public TensorContext {
                    source::Span span);
   Value call_state(const StateMember& state, std::string_view name, std::span<const Argument> arguments,
                    source::Span span);
-  std::optional<Bound> bind_inputs(const ChildMember& child, const MemberDef& method, const SignaturePattern& signature,
+  Value call_own(const MemberDef& method, std::span<const Argument> arguments, source::Span span);
+  std::optional<Bound> bind_inputs(const std::string& callee, const SignaturePattern& signature,
                                    std::span<const Argument> arguments, source::Span span);
+  // The text of a function of `frame.info`, in a frame of its own; its operations become the caller's.
+  std::optional<std::vector<graph::ValueId>> expand(Frame frame, const SignaturePattern& signature, Bound bound,
+                                                    source::Span span);
   Value expand_leaf(const ChildMember& child, const MemberDef& method, const SignaturePattern& signature, Bound bound,
                     source::Span span);
   // The values that a text returned, as its signature wants them.
@@ -240,6 +253,7 @@ class FunctionBuilder final : public TensorContext {
   std::vector<Entered> entered_;                     // fns being expanded
   std::map<std::string, source::Span> moved_;        // rings and recurrent states that an operation goes over, and where
   std::optional<std::size_t> init_const_;            // of an init: the const's index
+  bool calls_leaves_ = false;                        // of a loop's element: its leaves' texts differ
 };
 
 }  // namespace modelc::sema

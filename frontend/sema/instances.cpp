@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "frontend/graph/members.h"
 #include "frontend/sema/function_builder.h"
 #include "runtime/base/strings.h"
 
@@ -397,6 +398,12 @@ const SignaturePattern* Instances::signature(ClassInfo& info, const MemberDef& m
   return stored ? &*stored : nullptr;
 }
 
+namespace {
+bool is_taken(const graph::Class& owner, const std::string& function) {
+  return graph::find_function(owner, function) != nullptr;
+}
+}  // namespace
+
 const MethodVariant* Instances::variant(ClassInfo& info, const MemberDef& method, const Ellipsis& ellipsis) {
   int same_name = 0;
   for (const auto& made : info.variants) {
@@ -409,7 +416,9 @@ const MethodVariant* Instances::variant(ClassInfo& info, const MemberDef& method
   MethodVariant* made = info.variants.emplace_back(std::make_unique<MethodVariant>()).get();
   made->method = &method;
   made->ellipsis = ellipsis;
-  made->callee = method.name + (same_name == 0 ? "" : "_" + std::to_string(same_name + 1));
+  made->callee = method.name;
+  for (int n = same_name + 1; n > 1 && (made->callee == method.name || is_taken(class_of(info), made->callee)); ++n)
+    made->callee = method.name + "_" + std::to_string(n);
   if (auto function = FunctionBuilder::method(*this, info, method, *signature, ellipsis, made->callee)) {
     for (const graph::ValueId id : function->body.results) made->results.push_back(function->values[id.index].type);
     made->ok = true;
@@ -424,6 +433,31 @@ const MethodVariant* Instances::variant(ClassInfo& info, const MemberDef& method
     return made;
   }
   return nullptr;
+}
+
+std::string Instances::common_name(const std::vector<std::pair<graph::ClassId, std::string>>& functions) {
+  const std::string& first = functions.front().second;
+  const auto alike = [&](const auto& f) { return f.second == first; };
+  if (std::all_of(functions.begin(), functions.end(), alike)) return first;
+  const ClassInfo& info = *classes_[functions.front().first.index];
+  const auto variant = std::find_if(info.variants.begin(), info.variants.end(),
+                                    [&](const auto& v) { return v->callee == first; });
+  const std::string method = variant == info.variants.end() ? first : (*variant)->method->name;
+  for (int n = 2;; ++n) {
+    const std::string name = method + "_" + std::to_string(n);
+    const auto taken = [&](const auto& f) { return is_taken(module_.of(f.first), name); };
+    if (std::any_of(functions.begin(), functions.end(), taken)) continue;
+    for (const auto& [id, callee] : functions) {
+      graph::Class& owner = module_.classes[id.index];
+      if (is_taken(owner, name)) continue;             // two kinds of element with one child
+      const graph::Function* function = graph::find_function(owner, callee);
+      if (function == nullptr) continue;               // it failed
+      graph::Function copy = *function;
+      copy.name = name;
+      owner.functions.push_back(std::move(copy));
+    }
+    return name;
+  }
 }
 
 void Instances::build_functions(ClassInfo& info) {

@@ -138,6 +138,10 @@ class Instances final : public InterfaceChecker {
   // The function of the class for this `...`, made where it is new; null when it cannot be.
   const MethodVariant* variant(ClassInfo& info, const MemberDef& method, const Ellipsis& ellipsis);
 
+  // Functions of several classes under one name that all of them have, for a loop over their instances: "forward", or
+  // copies named "forward_2".
+  std::string common_name(const std::vector<std::pair<graph::ClassId, std::string>>& functions);
+
   // InterfaceChecker
   bool fits(const Recipe& recipe, const Symbol& interface, std::span<const std::pair<std::string, Value>> arguments,
             source::Span use) override;

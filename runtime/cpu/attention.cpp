@@ -166,6 +166,7 @@ void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs&
   const Batch& at = *keys.at;
   const std::int64_t query_heads = q.shape[1], d = q.shape[2], dv = keys.dv, group = query_heads / keys.heads;
   assert(q.shape[0] == at.tokens() && out.count() == at.tokens() * query_heads * dv);
+  assert(args.window == 0 || args.mask == Mask::causal);
   const float* from = q.host<float>();
   float* to = out.host<float>();
   const float* sinks = args.sinks.host<float>();

@@ -31,8 +31,8 @@ struct NormArgs {
 struct AttendArgs {
   Mask mask = Mask::causal;
   float scale = 1;
-  std::int64_t window = 0;                                 // visible positions, own included; 0: all. With Mask::full
-                                                           // it bounds what lies before, all that follows is seen
+  std::int64_t window = 0;                                 // visible positions, own included; 0: all. Of Mask::causal
+                                                           // alone, as the language has it
   float softcap = 0;                                       // c: scores become c · tanh(score / c); 0: none
   Tensor sinks = {};                                       // [heads] one extra logit each, or absent
 };

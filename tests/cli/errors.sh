@@ -37,6 +37,24 @@ expect "an operation without a kernel" 1 "error[E0501]" "softmax" "nokernel.mode
 sed 's/return softmax(take(take(table, ids), at.outputs))/let (i, w) = route(take(take(table, ids), at.outputs), 4, renormalize: false)  return w/' \
   "$work/nokernel.model" > "$work/noroute.model"
 expect "a choice of experts, which the evaluator alone has" 1 "error[E0501]" "route" "noroute.model:6" -- "$modelc" build "$work/noroute.model" --config "$work/nokernel.json" -o "$work/nk"
+cat > "$work/memory.model" <<'MODEL'
+language 1
+config C { size: dim }
+model M(c: C) {
+    state memory: CrossCache(3, 1, c.size)
+    forward(x: [tokens, c.size], at: Batch) -> y: [tokens, c.size] {
+        return attend(x as [tokens, 1, c.size], memory, at, mask: "full", scale: 1.0) as [tokens, c.size]
+    }
+}
+MODEL
+echo '{"size": 4}' > "$work/memory.json"
+expect "a state without memory in the runtime" 1 "error[E0501]" "attend" "CrossCache" "memory.model:6" -- \
+  "$modelc" build "$work/memory.model" --config "$work/memory.json" -o "$work/nk"
+for missing in "bert bert-tiny bert.model:" "vit vit-tiny conv2d" "whisper whisper-tiny-random cross_set"; do
+  read -r name fixture word <<< "$missing"
+  expect "what generated code lacks of $name" 1 "error[E0501]" "$word" "$name.model:" -- \
+    "$modelc" build "$PWD/examples/$name/$name.model" --config "$PWD/examples/$name/fixtures/$fixture/config.json" -o "$work/nk"
+done
 copy shape "$tiny"
 sed -i 's/"hidden_size": 32/"hidden_size": 40/' "$work/shape/config.json"
 expect "a wrong shape, with formula, value and origin" 1 "error[E0312]" "hidden_size" "40" "config.json" "llama.model:" -- \

@@ -41,6 +41,16 @@ Result<Batch> make_batch(std::vector<Segment> segments, Outputs outputs, std::op
   return b;
 }
 
+std::optional<Error> check_sequences(const Sequences& sequences) {
+  auto refuse = [](std::string message) { return Error{"batch", std::move(message), {}, ""}; };
+  if (sequences.slots.empty()) return refuse("no sequence is named");
+  if (sequences.slots.size() != sequences.lengths.size()) return refuse("there is not one length for each sequence");
+  std::set<std::int64_t> slots;
+  for (const std::int64_t slot : sequences.slots)
+    if (!slots.insert(slot).second) return refuse("slot " + std::to_string(slot) + " is there twice");
+  return std::nullopt;
+}
+
 std::optional<Error> check_batch(const Batch& batch, std::optional<std::int64_t> context) {
   const Result<Batch> wanted = make_batch(batch.segments, Outputs::last, context);
   if (!wanted) return wanted.error();

@@ -31,6 +31,15 @@ struct Batch {
   const std::vector<std::int64_t>* field(std::string_view name) const;
 };
 
+// Which sequences a call is about, as the language's Sequences: slots and their lengths before the call.
+struct Sequences {
+  std::vector<std::int64_t> slots;               // [batch]
+  std::vector<std::int64_t> lengths;             // [batch]
+};
+
+// Errors ("batch"): none, one twice, one list longer than the other.
+std::optional<Error> check_sequences(const Sequences& sequences);
+
 // Errors ("batch"): no segment, a segment without tokens, a slot twice, a sequence longer than `context`.
 Result<Batch> make_batch(std::vector<Segment> segments, Outputs outputs, std::optional<std::int64_t> context);
 

@@ -19,6 +19,7 @@ using Shared = std::shared_ptr<const Array>;
 struct Slot {
   Shared array;
   const Batch* batch = nullptr;
+  const Sequences* sequences = nullptr;
 };
 
 // Where code runs: an instance, and inside a repeat the element at hand.
@@ -177,7 +178,7 @@ struct Evaluator::Impl {
     for (std::size_t i = 0; i < f.inputs.size(); ++i) {
       Slot s = inputs[i];
       const Type& type = f.values[f.inputs[i].value.index].type;
-      if (s.array == nullptr && s.batch == nullptr) {                         // left out: its default
+      if (s.array == nullptr && s.batch == nullptr && s.sequences == nullptr) {                         // left out: its default
         Result<Shape> shape = shape_of(type, f.inputs[i].name);
         if (!shape) return shape.error();
         Array a = zeros(type.dtype, std::move(*shape));
@@ -294,6 +295,7 @@ struct Evaluator::Impl {
     for (const auto& v : op.operands) {
       c.operands.push_back(v ? values[v->index].array.get() : nullptr);
       if (v && values[v->index].batch != nullptr) c.batch = values[v->index].batch;
+      if (v && values[v->index].sequences != nullptr) c.sequences = values[v->index].sequences;
     }
     for (ValueId v : op.results) {
       const Type& type = f.values[v.index].type;
@@ -320,12 +322,19 @@ struct Evaluator::Impl {
   // ---- a call from outside ----
   Status bind_axis(std::string_view axis, std::int64_t size) {
     const std::optional<AxisId> id = dims.find_axis(axis);
-    return id ? bind_axis(*id, size, "the batch") : Status{};
+    if (!id) return {};
+    if (const std::int64_t bound = axis_sizes[id->index]; bound >= 0 && bound != size)
+      return failure("batch", "one input makes " + std::string(axis) + " " + std::to_string(bound) + ", another " +
+                                  std::to_string(size));
+    return bind_axis(*id, size, "the batch");
   }
   Status bind_axis(AxisId id, std::int64_t size, std::string_view whose) {
     const Axis& axis = dims.axis(id);
     std::int64_t& bound = axis_sizes[id.index];
     if (bound >= 0) return {};                                                // compared with the whole shape later
+    if (axis.name == "seq" && module.context && size > *module.context)
+      return failure("input", std::string(whose) + " makes seq " + std::to_string(size) + ", the context is " +
+                                  std::to_string(*module.context));
     if (size < axis.lo || (axis.hi && size > *axis.hi) || size % axis.by != 0)
       return failure("input", std::string(whose) + " makes " + axis.name + " " + std::to_string(size) + ", wanted " +
                                   std::to_string(axis.lo) + ".." + (axis.hi ? std::to_string(*axis.hi) : "") +
@@ -343,6 +352,15 @@ struct Evaluator::Impl {
     if (Status s = bind_axis("tokens", b.tokens()); !s) return s;
     if (Status s = bind_axis("outputs", static_cast<std::int64_t>(b.outputs.size())); !s) return s;
     return bind_axis("batch", static_cast<std::int64_t>(b.segments.size()));
+  }
+
+  Status bind_sequences(const Sequences& s) {
+    if (std::optional<Error> wrong = check_sequences(s)) return *wrong;
+    for (std::size_t i = 0; i < s.slots.size(); ++i)
+      if (const std::int64_t have = length_of(s.slots[i]); s.lengths[i] != have)
+        return failure("batch", "slot " + std::to_string(s.slots[i]) + " has " + std::to_string(have) +
+                                    " tokens, not " + std::to_string(s.lengths[i]));
+    return bind_axis("batch", static_cast<std::int64_t>(s.slots.size()));
   }
 
   // Axes that stand alone in an input's shape get their size from it.
@@ -397,18 +415,22 @@ struct Evaluator::Impl {
     for (std::size_t i = 0; i < f->inputs.size(); ++i) {
       const Parameter& p = f->inputs[i];
       const Type& type = f->values[p.value.index].type;
-      if (type.kind == TypeKind::sequences) return failure("input", p.name + ": Sequences are not carried out yet");
       const auto it = inputs.find(p.name);
       if (it == inputs.end()) {
         if (!p.default_value) return failure("input", "the input " + p.name + " is missing");
         continue;
       }
-      const bool is_batch = std::holds_alternative<Batch>(it->second);
-      if (is_batch != (type.kind == TypeKind::batch))
-        return failure("input", p.name + " must be " + (is_batch ? "a tensor" : "a Batch"));
-      if (is_batch) {
+      constexpr TypeKind kinds[] = {TypeKind::tensor, TypeKind::batch, TypeKind::sequences};   // as in Input
+      constexpr std::string_view kind_names[] = {"a tensor", "a Batch", "a Sequences"};
+      if (const TypeKind given = kinds[it->second.index()]; given != type.kind)
+        return failure("input", p.name + " must be " + std::string(kind_names[static_cast<int>(type.kind)]) + ", not " +
+                                    std::string(kind_names[static_cast<int>(given)]));
+      if (type.kind == TypeKind::batch) {
         slots[i].batch = batch = &std::get<Batch>(it->second);
         if (Status s = bind_batch(*batch); !s) return s.error();
+      } else if (type.kind == TypeKind::sequences) {
+        slots[i].sequences = &std::get<Sequences>(it->second);
+        if (Status s = bind_sequences(*slots[i].sequences); !s) return s.error();
       } else {
         slots[i].array = std::make_shared<const Array>(std::get<Array>(it->second));
       }
@@ -448,6 +470,13 @@ Result<Batch> Evaluator::batch(std::span<const Next> next, Outputs outputs) cons
   std::vector<Segment> segments;
   for (const Next& n : next) segments.push_back({n.slot, n.tokens, impl_->length_of(n.slot)});
   return make_batch(std::move(segments), outputs, impl_->module.context);
+}
+
+Sequences Evaluator::sequences(std::vector<std::int64_t> slots) const {
+  Sequences out;
+  for (const std::int64_t slot : slots) out.lengths.push_back(impl_->length_of(slot));
+  out.slots = std::move(slots);
+  return out;
 }
 
 Result<std::vector<Output>> Evaluator::run(std::string_view function, const std::map<std::string, Input>& inputs) {

@@ -33,7 +33,7 @@ using WeightSource = std::function<std::optional<std::vector<float>>(const std::
 // value). Of several results of a call the path goes on with the result's name, or its number.
 using Trace = std::function<void(const std::string& path, const Array& value)>;
 
-using Input = std::variant<Array, Batch>;
+using Input = std::variant<Array, Batch, Sequences>;
 struct Output {
   std::string name;                              // "" when unnamed
   Array value;
@@ -59,8 +59,11 @@ class Evaluator {
     return batch(std::span(next.begin(), next.size()), outputs);
   }
 
+  // Sequences by their slots, as they stand.
+  Sequences sequences(std::vector<std::int64_t> slots) const;
+
   // Runs a function of the root. Inputs go by name; one with a default may be left out. Axes get their sizes from the
-  // Batch and from the inputs' shapes. States keep what the call appended, and the slots of the Batch grow by its
+  // Batch, the Sequences and the inputs' shapes; the model's context bounds `seq`. States keep what the call appended, and the slots of the Batch grow by its
   // tokens when it succeeds. Kinds of errors: "graph" (the verifier found faults), "function", "input", "index-range",
   // "batch", "missing-weight", "weight-size", "state", "size", and those of operations.
   Result<std::vector<Output>> run(std::string_view function, const std::map<std::string, Input>& inputs);

@@ -51,6 +51,9 @@ Reference reference_of(OpKind kind) {
     case K::gated_delta: return reference::gated_delta;
     case K::route: return reference::route;
     case K::moe: return reference::moe;
+    case K::conv1d: case K::conv2d: case K::conv3d: return reference::conv;
+    case K::conv_transpose1d: return reference::conv_transpose1d;
+    case K::cross_set: return reference::cross_set;
     default: break;
   }
   const OpInfo& row = info(kind);

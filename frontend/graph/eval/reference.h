@@ -16,7 +16,8 @@
 namespace modelc::graph::eval {
 
 // What a state remembers of every sequence, by slot. For each position so far a KVCache has k [heads, dim] and
-// v [heads, value_dim], a LatentCache k [rank] and v [rope]. A Ring has in k its last n rows, the oldest first, and a
+// v [heads, value_dim], a LatentCache k [rank] and v [rope]. A
+// CrossCache has its n rows of both once they are set. A Ring has in k its last n rows, the oldest first, and a
 // Recurrent its shape; both are zeros where a sequence begins, and go on only where they stopped.
 struct State {
   StateKind kind = StateKind::kv_cache;
@@ -28,8 +29,14 @@ struct State {
   std::map<std::int64_t, Slot> slots;
 
   // Of caches: elements of one position.
-  std::size_t k_row() const { return kind == StateKind::latent_cache ? sizes[0] : sizes[0] * sizes[1]; }
-  std::size_t v_row() const { return kind == StateKind::latent_cache ? sizes[1] : sizes[0] * sizes[2]; }
+  std::size_t k_row() const {
+    if (kind == StateKind::cross_cache) return sizes[1] * sizes[2];
+    return kind == StateKind::latent_cache ? sizes[0] : sizes[0] * sizes[1];
+  }
+  std::size_t v_row() const {
+    if (kind == StateKind::cross_cache) return sizes[1] * sizes[2];
+    return kind == StateKind::latent_cache ? sizes[1] : sizes[0] * sizes[2];
+  }
 };
 
 // One operation to be carried out. Shapes and dtypes have been checked by the shape rules; only data may be wrong.
@@ -38,6 +45,7 @@ struct Call {
   std::vector<const Array*> operands;            // null where absent, and for a Batch
   std::vector<Array> results;                    // zeros of the right dtype and shape, to be filled
   const Batch* batch = nullptr;                  // the operand that is one
+  const Sequences* sequences = nullptr;          // likewise
   State* state = nullptr;                        // of state operations
   // Op::body on these arguments, which are of its types: the one result.
   std::function<Result<Array>(std::vector<Array>)> body = {};
@@ -77,6 +85,7 @@ Status take_along(Call& c);
 Status attend(Call& c);
 Status append(Call& c);
 Status attend_latent(Call& c);
+Status cross_set(Call& c);
 Status rope(Call& c);
 // recurrence.cpp
 Status causal_conv1d(Call& c);
@@ -102,6 +111,9 @@ Status transpose(Call& c);
 Status repeat_axis(Call& c);
 Status expand(Call& c);
 Status pad(Call& c);
+// conv.cpp
+Status conv(Call& c);                            // conv1d, conv2d, conv3d
+Status conv_transpose1d(Call& c);
 // make.cpp
 Status arange(Call& c);
 Status linspace(Call& c);

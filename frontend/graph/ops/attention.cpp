@@ -1,4 +1,4 @@
-// Attention: attend in its two forms, append, attend_latent, rope.
+// Attention: attend in its two forms, append and cross_set, attend_latent, rope.
 #include <cmath>
 
 #include "frontend/graph/ops/rules.h"
@@ -9,17 +9,31 @@ namespace {
 
 enum Operand { q_, k_, v_, at_, sinks_, keep_, bias_ };
 
+// What a state of keys and values holds in a row: of a KVCache or a CrossCache.
+struct Rows {
+  std::int64_t heads = 1, dim = 1, value_dim = 1;
+};
+Rows rows_of(Rule& r, const StateDecl& state) {
+  const bool cross = state.kind == StateKind::cross_cache;
+  if (r.state(cross ? StateKind::cross_cache : StateKind::kv_cache) == nullptr) return {};
+  if (cross) return {state.sizes[1], state.sizes[2], state.sizes[2]};
+  return {state.sizes[0], state.sizes[1], state.sizes[2]};
+}
+
 ShapeResult attend_state(Rule& r, const StateDecl& state) {
-  r.state(StateKind::kv_cache);
+  const Rows rows = rows_of(r, state);
+  if (state.kind == StateKind::cross_cache)
+    r.require(string_attr(r.query().op, "mask", "") == "full", -1, -1,
+              "all of a CrossCache is seen: mask must be \"full\"");
   for (int i : {k_, v_, keep_, bias_}) r.none(i, "the cache is attended to");
   r.rank_is(q_, 3);
   r.batch(at_);
   r.tokens(q_);
   if (r.failed()) return r.result(Type{});
-  r.is(q_, 2, r.dims().constant(state.sizes[1]), "of the cache");
-  r.multiple(q_, 1, r.dims().constant(state.sizes[0]), "the cache");
+  r.is(q_, 2, r.dims().constant(rows.dim), "of the cache");
+  r.multiple(q_, 1, r.dims().constant(rows.heads), "the cache");
   std::vector<DimId> shape = r.type(q_).shape;
-  shape[2] = r.dims().constant(state.sizes[2]);
+  shape[2] = r.dims().constant(rows.value_dim);
   return r.result(tensor(r.type(q_).dtype, std::move(shape)));
 }
 
@@ -150,6 +164,24 @@ ShapeResult attend_latent(const ShapeQuery& query) {
   std::vector<DimId> shape = r.type(nope).shape;
   shape[2] = r.dims().constant(*rows / *heads - *n);
   return r.result(tensor(r.type(nope).dtype, std::move(shape)));
+}
+
+ShapeResult cross_set(const ShapeQuery& query) {
+  Rule r(query);
+  const StateDecl* state = r.state(StateKind::cross_cache);
+  r.sequences(2);
+  const std::optional<AxisId> batch = r.dims().find_axis("batch");
+  r.require(batch.has_value(), -1, -1, "the axis batch is not declared");
+  for (int i : {0, 1}) {
+    r.floats(i);
+    r.rank_is(i, 4);
+    if (r.failed()) break;
+    r.is(i, 0, r.dims().of_axis(*batch), "wanted");
+    r.is(i, 1, r.dims().constant(state->sizes[0]), "the cache's rows are");
+    r.is(i, 2, r.dims().constant(state->sizes[1]), "the cache's heads are");
+    r.is(i, 3, r.dims().constant(state->sizes[2]), "of the cache");
+  }
+  return r.result(std::vector<Type>{});
 }
 
 ShapeResult rope(const ShapeQuery& query) {

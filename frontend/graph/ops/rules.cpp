@@ -56,6 +56,11 @@ void Rule::batch(int i) {
   need(i);
   if (!failed_) require(type(i).kind == TypeKind::batch, i, -1, operand(i) + " is " + text(i) + ", not a Batch");
 }
+void Rule::sequences(int i) {
+  need(i);
+  if (!failed_)
+    require(type(i).kind == TypeKind::sequences, i, -1, operand(i) + " is " + text(i) + ", not a Sequences");
+}
 void Rule::floats(int i) {
   tensor(i);
   if (!failed_)

@@ -32,6 +32,7 @@ class Rule {
   void none(int operand, std::string_view why);  // is not there
   void tensor(int operand);
   void batch(int operand);
+  void sequences(int operand);
   void floats(int operand);
   void number(int operand);                      // float or integer
   void booleans(int operand);
@@ -87,12 +88,18 @@ ShapeResult take_along(const ShapeQuery& q);
 // attention.cpp
 ShapeResult attend(const ShapeQuery& q);
 ShapeResult append(const ShapeQuery& q);
+ShapeResult cross_set(const ShapeQuery& q);
 ShapeResult attend_latent(const ShapeQuery& q);
 ShapeResult rope(const ShapeQuery& q);
 // recurrence.cpp
 ShapeResult causal_conv1d(const ShapeQuery& q);
 ShapeResult ssd_scan(const ShapeQuery& q);
 ShapeResult gated_delta(const ShapeQuery& q);
+// conv.cpp
+ShapeResult conv1d(const ShapeQuery& q);
+ShapeResult conv2d(const ShapeQuery& q);
+ShapeResult conv3d(const ShapeQuery& q);
+ShapeResult conv_transpose1d(const ShapeQuery& q);
 // norm.cpp
 ShapeResult rms_norm(const ShapeQuery& q);
 ShapeResult layer_norm(const ShapeQuery& q);

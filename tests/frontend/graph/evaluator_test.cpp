@@ -219,7 +219,7 @@ TEST_CASE("inputs are checked against their types") {
         "input_ids is f32[3], wanted index(11)[tokens]");
   CHECK(error({{"input_ids", index_array({3, 1}, {1, 2, 3})}, {"at", *batch}}).kind == "input");
   CHECK(error({{"at", *batch}}).message == "the input input_ids is missing");
-  CHECK(error({{"input_ids", *batch}, {"at", *batch}}).message == "input_ids must be a tensor");
+  CHECK(error({{"input_ids", *batch}, {"at", *batch}}).message == "input_ids must be a tensor, not a Batch");
   CHECK(error({{"input_ids", index_array({3}, {1, 2, 3})}, {"at", *batch}, {"mask", *batch}}).message ==
         "forward has no input mask");
   auto nothing = d.evaluator.run("encode", {});

@@ -575,6 +575,55 @@ with torch.no_grad():
     assert (y - m.forward(x.double() * 0.99, chosen, weights.double())).abs().max() > 1e-3
     experts_case("moe with biases and a clamp that is reached, as gpt-oss", y,
                  [x, chosen, weights, gate, up, down, *biases], clamped, E, f)
+# ---- convolutions; a seed of their own, so that cases before them may come and go ----
+torch.manual_seed(11)
+
+
+def conv_case(name, op, x, w, bias, **attrs):
+    f = {"conv1d": F.conv1d, "conv2d": F.conv2d, "conv3d": F.conv3d, "conv_transpose1d": F.conv_transpose1d}[op]
+    b = None
+    if bias:
+        b = random(w[1] * attrs.get("groups", 1) if op == "conv_transpose1d" else w[0])
+    x, w = random(*x), random(*w)
+    case(f"{op}, {name}", op, [x, w, b], f(x.double(), w.double(), None if b is None else b.double(), **attrs), **attrs)
+
+
+conv_case("bare", "conv1d", (2, 3, 7), (4, 3, 3), False)
+conv_case("bias, padding, stride that does not divide", "conv1d", (2, 3, 8), (4, 3, 3), True, stride=3, padding=1)
+conv_case("dilation, groups", "conv1d", (1, 4, 9), (6, 2, 3), True, dilation=2, groups=2, padding=2)
+conv_case("depthwise, kernel 1", "conv1d", (1, 3, 4), (3, 1, 1), False, groups=3)
+conv_case("the kernel as wide as x with its padding", "conv1d", (1, 2, 3), (2, 2, 5), True, padding=1)
+conv_case("patches", "conv2d", (2, 3, 8, 8), (5, 3, 4, 4), True, stride=4)
+conv_case("unequal axes, stride that does not divide, padding", "conv2d", (1, 2, 7, 5), (3, 2, 3, 2), True, stride=2, padding=1)
+conv_case("dilation, groups", "conv2d", (1, 4, 6, 7), (4, 2, 2, 3), False, dilation=2, groups=2)
+conv_case("stride, padding", "conv3d", (1, 2, 4, 5, 3), (3, 2, 2, 3, 2), True, stride=2, padding=1)
+conv_case("groups", "conv3d", (1, 2, 2, 3, 3), (4, 1, 2, 1, 2), False, groups=2)
+conv_case("bare", "conv_transpose1d", (2, 3, 4), (3, 2, 3), False)
+conv_case("stride, padding, bias", "conv_transpose1d", (2, 3, 4), (3, 2, 5), True, stride=3, padding=2)
+conv_case("dilation, groups", "conv_transpose1d", (1, 4, 3), (4, 3, 2), True, stride=2, dilation=3, groups=2)
+
+# A memory of 5 rows for each sequence, set in two calls; the tokens of a sequence see all of it, and of no other.
+H, Hk, d, rows, scale = 4, 2, 4, 5, 0.5
+memory = {s: (random(rows, Hk, d), random(rows, Hk, d)) for s in (0, 3, 1)}
+asked = [[[3, 2], [0, 1]], [[1, 2]], [[0, 1], [3, 1]]]
+runs = []
+for slots in ((0, 3), (1,)):
+    runs.append({"function": "remember", "sequences": list(slots), "outputs": [],
+                 "inputs": {n: array(torch.stack([memory[s][i] for s in slots])) for i, n in enumerate("kv")}})
+for segments in asked:
+    q = {s: random(n, H, d) for s, n in segments}
+    y = torch.cat([attend(q[s], *memory[s], scale) for s, _ in segments])
+    runs.append({"inputs": {"x0": array(torch.cat(list(q.values())))}, "segments": segments, "outputs": [array(y)]})
+shape = f"f32[batch, {rows}, {Hk}, {d}]"
+graph = "\n".join(["graph 1", "module Case root Case", "axis tokens: 1..", "axis outputs: 0..", "axis batch: 1..",
+                   "class Case: Case {", f"  state cache: cross_cache[{rows}, {Hk}, {d}]",
+                   f"  entry remember(%k: {shape}, %v: {shape}, %at: Sequences) {{",
+                   '    cross_set "cache"(%k, %v, %at)', "    return", "  }",
+                   f"  forward forward(%x0: f32[tokens, {H}, {d}], %at: Batch) {{",
+                   f'    %y0: f32[tokens, {H}, {d}] = attend "cache"(%x0, _, _, %at, _, _, _; mask: "full", scale: {scale})',
+                   "    return %y0", "  }", "}", ""])
+cases.append({"name": "attend, cross cache, two sequences and a third", "ops": ["attend", "cross_set"], "graph": graph,
+              "runs": runs})
 
 out = {"versions": {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}, "cases": cases}
 lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)

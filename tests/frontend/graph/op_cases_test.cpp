@@ -80,7 +80,12 @@ void check_case(const Json& c) {
       REQUIRE(batch.ok());
       inputs.emplace("at", *batch);
     }
-    auto got = e.run("forward", inputs);
+    if (run.find("sequences") != nullptr) {
+      std::vector<std::int64_t> slots;
+      for (const Json& s : list(run, "sequences")) slots.push_back(*s.as_int());
+      inputs.emplace("at", e.sequences(std::move(slots)));
+    }
+    auto got = e.run(run.find("function") != nullptr ? string(run, "function") : "forward", inputs);
     if (!got) FAIL(got.error().text());
     const JsonArray& wanted = list(run, "outputs");
     REQUIRE(got->size() == wanted.size());

@@ -68,24 +68,32 @@ Settings settings_of(const Call& c, std::size_t head) {
   return s;
 }
 
-// Rows of the sequence that a call may see: those appended, up to its own last token.
+// Rows of the sequence that a call may see: those appended, up to its own last token; all of a CrossCache.
 std::int64_t rows_of(const State& cache, const Segment& segment) {
   const auto slot = cache.slots.find(segment.slot);
   if (slot == cache.slots.end()) return 0;
-  return std::min(static_cast<std::int64_t>(slot->second.k.size() / cache.k_row()), segment.start + segment.tokens);
+  const auto rows = static_cast<std::int64_t>(slot->second.k.size() / cache.k_row());
+  return cache.kind == StateKind::cross_cache ? rows : std::min(rows, segment.start + segment.tokens);
 }
 
-// attend(q, cache, at): each token sees the rows of its own sequence.
+// attend(q, cache, at): each token sees the rows of its own sequence; of a CrossCache all that was set for it.
 Status attend_state(Call& c, const Mask& mask) {
   const Array& q = c.in(0);
   Array& y = c.out();
   const State& cache = *c.state;
-  const std::size_t kv_heads = cache.sizes[0], d = cache.sizes[1], dv = cache.sizes[2];
+  const std::size_t first = cache.kind == StateKind::cross_cache ? 1 : 0;     // n, heads, dim; heads, dim, value_dim
+  const std::size_t kv_heads = cache.sizes[first], d = cache.sizes[first + 1], dv = cache.sizes[2];
   const auto heads = static_cast<std::size_t>(q.shape[1]);
   const std::size_t group = heads / kv_heads;                                 // query heads to one key head
   for (std::size_t t = 0; t < static_cast<std::size_t>(q.shape[0]); ++t) {
     const Segment& segment = c.batch->segments[static_cast<std::size_t>(c.batch->sequence[t])];
     const auto slot = cache.slots.find(segment.slot);
+    if (cache.kind == StateKind::cross_cache && slot == cache.slots.end())
+      return Error{"state",
+                   "attend: nothing has been set in the state " + c.op.member + " for slot " +
+                       std::to_string(segment.slot),
+                   {"an entry of the model sets it; that comes before the sequence's first token"},
+                   ""};
     const std::int64_t rows = rows_of(cache, segment);
     for (std::size_t h = 0; h < heads; ++h) {
       std::vector<Key> keys;
@@ -219,6 +227,27 @@ Status append(Call& c) {
     rows.v.insert(rows.v.end(), v.reals.begin() + static_cast<std::ptrdiff_t>(row * v_row),
                   v.reals.begin() + static_cast<std::ptrdiff_t>((row + tokens) * v_row));
     row += tokens;
+  }
+  return {};
+}
+
+// The rows of a sequence that has no token yet: what its tokens attend to stays the same for all of them.
+Status cross_set(Call& c) {
+  const Array &k = c.in(0), &v = c.in(1);
+  const std::size_t rows = c.sequences->slots.empty() ? 0 : k.reals.size() / c.sequences->slots.size();
+  for (std::size_t s = 0; s < c.sequences->slots.size(); ++s) {
+    const std::int64_t slot = c.sequences->slots[s];
+    if (c.sequences->lengths[s] != 0)
+      return Error{"state",
+                   "set: slot " + std::to_string(slot) + " has " + std::to_string(c.sequences->lengths[s]) +
+                       " tokens already, and the state " + c.op.member + " is set before the first",
+                   {},
+                   ""};
+    const auto part = [&](const Array& x) {
+      const auto begin = x.reals.begin() + static_cast<std::ptrdiff_t>(s * rows);
+      return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(rows));
+    };
+    c.state->slots[slot] = {part(k), part(v)};
   }
   return {};
 }
