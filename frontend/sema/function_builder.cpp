@@ -410,7 +410,9 @@ void FunctionBuilder::fail_shape(const graph::ShapeError& error, OpKind kind, co
     const Operand& wrong = operands[static_cast<std::size_t>(error.operand)];
     if (wrong.id && wrong.span.valid()) place = wrong.span;
   }
-  auto message = fail(code::shape_mismatch, place, error.message);
+  // The language's word for what the table has by another name.
+  const bool cross = kind == OpKind::cross_set && error.message.starts_with("cross_");
+  auto message = fail(code::shape_mismatch, place, cross ? error.message.substr(6) : error.message);
   std::vector<AxisText> axes;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i].id || type(*operands[i].id).kind != graph::TypeKind::tensor) continue;

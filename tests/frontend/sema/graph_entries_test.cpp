@@ -176,6 +176,23 @@ TEST_CASE("entries with several named results, and one that shares the states of
   CHECK(r.error("nothing", {}) == "M has no function nothing");
 }
 
+TEST_CASE("what a CrossCache is given is checked in its own words") {
+  const auto said = [](std::string_view body, std::string_view inputs) {
+    Model m(one("state m: CrossCache(2, 1, c.d)  entry e(" + std::string(inputs) + ") { " + std::string(body) +
+                " }  forward(x: [tokens, c.d]) { return x }"));
+    return m.config(R"({"d": 4})").messages();
+  };
+  const char* inputs = "y: [batch, 2, 1, c.d], z: [batch, 3, 1, c.d], x: [tokens, 1, c.d], at: Sequences, all: Batch";
+  CHECK(said("m.set(y, y, at)", inputs).empty());
+  CHECK(has(said("m.set(y, z, at)", inputs), "set: axis 1 of v is 3, the cache's rows are 2"));
+  CHECK(has(said("m.set(y, y, all)", inputs), "set: at is Batch, not a Sequences"));
+  CHECK(has(said("m.set(y, y)", inputs), "`m.set` lacks `at` here"));
+  CHECK(has(said("m.append(y, y, at)", inputs), "a CrossCache has no function `append`"));
+  CHECK(has(said("m.append(y, y, at)", inputs), "it is written by `m.set(…)`"));
+  CHECK(has(said("let y2 = attend(x, m, all, mask: \"causal\", scale: 1)", inputs), "mask must be \"full\""));
+  CHECK(has(said("let p = at.positions", inputs), "a Sequences says only which sequences"));
+}
+
 TEST_CASE("a ragged batch for an encoder without state: attention within each sequence") {
   Running r(one("p: Linear(c.d, c.d)\n"
                 "forward(x: [tokens, c.d], at: Batch) -> [batch, c.d] {\n"
