@@ -446,13 +446,21 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
   }
   if (!other) return std::nullopt;
   if (*other != nullptr) {
-    fail(code::not_carried_out, statement.source->span,
-         "the elements of `" + list->name + "` do not compute alike in this loop, which is not carried out yet: `" +
-             kinds.front()->instance->def.name() + "` and `" + (*other)->instance->def.name() + "`")
-        .label(list->declared, "the list is declared here")
-        .help("unlike elements may be called, with results of one type: the loop chooses the function; their weights "
-              "and values are read alike");
-    return std::nullopt;
+    // Not the calls alone differ: what the text reads or chooses does. It is written out, element by element.
+    fn_.values.resize(base);
+    infos_.resize(base);
+    std::vector<Value> at = before;
+    for (std::size_t i = 0; i < list->elements.size(); ++i) {
+      auto element = std::make_shared<ChildMember>();
+      element->info = list->elements[i];
+      element->path = list->path.then(std::to_string(i), std::to_string(i));
+      element->name = statement.variable.text;
+      element->declared = list->declared;
+      auto after = body(Value::member(std::move(element)), at);
+      if (!after) return std::nullopt;
+      at = std::move(*after);
+    }
+    return at;
   }
   std::size_t call = 0;
   each_call(in_.module(), *block, info_.id, {kinds.front()->id},

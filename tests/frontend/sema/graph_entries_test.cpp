@@ -120,6 +120,29 @@ TEST_CASE("unlike leaves in one loop are functions, and the loop chooses") {
   CHECK(two("forward", {{"x", square}}) == two("plain", {{"x", square}}));
 }
 
+TEST_CASE("a loop whose text reads or chooses by the element is written out") {
+  Running r(one("ls: [L(c.d, i) for i in 0..5]  a: Linear(c.d, c.d)  b: Linear(c.d, c.d)\n"
+                "forward(x: [tokens, c.d]) -> [tokens, c.d] {\n"
+                "  let h = x  let n = x\n"
+                "  for l in ls { h = l.p(h) * (b(n) if l.odd else a(n)) * l.k\n    n = n + l.w[0] }\n"
+                "  return h + n }\n"
+                "entry plain(x: [tokens, c.d]) -> [tokens, c.d] {\n"
+                "  let h1 = ls[0].p(x) * a(x) * 0  let n1 = x + ls[0].w[0]\n"
+                "  let h2 = ls[1].p(h1) * b(n1) * 3  let n2 = n1 + ls[1].w[0]\n"
+                "  let h3 = ls[2].p(h2) * a(n2) * 6  let n3 = n2 + ls[2].w[0]\n"
+                "  let h4 = ls[3].p(h3) * b(n3) * 9  let n4 = n3 + ls[3].w[0]\n"
+                "  let h5 = ls[4].p(h4) * a(n4) * 12  let n5 = n4 + ls[4].w[0]  return h5 + n5 }",
+                "module L(n: dim, i: int) { let odd = i % 2 == 1  let k = 3 * i  p: Linear(n, n)  param w: [i + 1, n]\n"
+                "  forward(x: [tokens, n]) -> [tokens, n] { return p(x) * k + w[0] if odd else p(x) - w[0] } }"));
+  CHECK(r("forward", {{"x", x}}) == r("plain", {{"x", x}}));
+  CHECK_FALSE(has(r.model.part("M.forward"), "repeat"));
+  // Still a fold: what it carries keeps its type in each of them.
+  Model wrong(one("ls: [A(c.d), B(c.d)]  forward(x: [tokens, c.d]) { let h = x  for l in ls { h = l.w * h }  return h }",
+                  "module A(n: dim) { param w: [n]  forward(x: [n]) { return x } }\n"
+                  "module B(n: dim) { param w: [n, 1, n]  forward(x: [n]) { return x } }"));
+  CHECK(wrong.config(R"({"d": 4})").codes() == "E0352");
+}
+
 TEST_CASE("unlike children of a loop's elements") {
   Running r(one("ls: [A(c.d), B(c.d)]\n"
                 "forward(x: [tokens, c.d]) -> [tokens, c.d] { let h = x  for l in ls { h = l.f(l(h)) }  return h }\n"
