@@ -191,6 +191,7 @@ int run_command(const Options& o) {
   if (!o.isa.empty()) arguments.insert(arguments.end(), {"--isa", o.isa});
   if (o.no_mmap) arguments.emplace_back("--no-mmap");
   if (o.no_strict) arguments.emplace_back("--no-strict");
+  if (o.allow_trailing) arguments.emplace_back("--allow-trailing-bytes");
   if (o.auto_cast) arguments.emplace_back("--auto-cast");
   if (o.json) arguments.emplace_back("--json");
   arguments.insert(arguments.end(), o.forward.begin(), o.forward.end());

@@ -103,7 +103,7 @@ int inspect_command(const Options& o) {
     s.report();
     return 1;
   }
-  auto index = open_checkpoint(o.files[0]);
+  auto index = open_checkpoint(o.files[0], {.allow_trailing = o.allow_trailing});
   if (!index) {
     if (o.json) {
       JsonObject j;

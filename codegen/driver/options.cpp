@@ -26,10 +26,14 @@ void add_config(CLI::App& app, Options& o) {
   app.add_option("--config", o.config, "config.json or YAML (default: the checkpoint's)");
   app.add_option("--set", o.set, "key=value: supplies or overrides a value of the configuration")->allow_extra_args(false);
 }
+void add_trailing(CLI::App& app, Options& o) {
+  app.add_flag("--allow-trailing-bytes", o.allow_trailing, "accept bytes of a weight file that no tensor covers");
+}
 void add_load(CLI::App& app, Options& o) {
   app.add_flag("--no-mmap", o.no_mmap, "read the weights into memory instead of mapping them");
   app.add_flag("--no-strict", o.no_strict, "allow tensors that the model does not have");
   app.add_flag("--auto-cast", o.auto_cast, "f32 and bf16 for each other where a weight declares its type");
+  add_trailing(app, o);
 }
 void add_run(CLI::App& app, Options& o) {
   add_config(app, o);
@@ -64,12 +68,14 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   check->add_option("--checkpoint", o.checkpoint, "folder or .safetensors files; no weight is read");
   check->add_flag("--no-strict", o.no_strict, "allow tensors that the model does not have");
   check->add_flag("--auto-cast", o.auto_cast, "f32 and bf16 for each other where a weight declares its type");
+  add_trailing(*check, o);
   check->add_flag("--json", o.json, "messages for a program, one object a line");
 
   CLI::App* build = command(app, "build", "write C++ for a model and a configuration", o, "FILE.model");
   add_config(*build, o);
   build->add_option("-o,--output", o.out, "folder for the files")->required();
   build->add_option("--checkpoint", o.checkpoint, "take the configuration from it, and check its headers");
+  add_trailing(*build, o);
   build->add_option("--encodings", o.encodings, "encodings of weights to choose shaders by");
   build->add_option("--backend", o.backend, "cpu, vulkan");
   build->add_option("--name", o.name, "class (default: the model's name)");
@@ -123,6 +129,7 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   CLI::App* inspect = command(app, "inspect", "show a checkpoint, or a model's modules and weights", o, "PATH");
   add_config(*inspect, o);
   inspect->add_flag("--all", o.every_tensor, "a line for each tensor");
+  add_trailing(*inspect, o);
   inspect->add_flag("--json", o.json, "for a program");
 
   CLI::App* fmt = command(app, "fmt", "write model files in their usual layout", o, "FILE.model", true);

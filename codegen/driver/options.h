@@ -23,7 +23,7 @@ struct Options {
   std::string device;
   std::string isa;
   int threads = 0;
-  bool no_mmap = false, no_strict = false, auto_cast = false, json = false;
+  bool no_mmap = false, no_strict = false, auto_cast = false, allow_trailing = false, json = false;
   std::vector<std::string> allow_extension;
 
   // build

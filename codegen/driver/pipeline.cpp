@@ -69,12 +69,23 @@ bool load_model(Session& s, const std::string& path) {
 
 std::shared_ptr<const CheckpointIndex> open_checkpoint_of(Session& s) {
   if (s.options.checkpoint.empty()) return nullptr;
-  auto index = open_checkpoint(s.options.checkpoint);
+  auto index = open_checkpoint(s.options.checkpoint, {.allow_trailing = s.options.allow_trailing});
   if (!index) {
     s.sink.error(code::checkpoint_unreadable, s.options.checkpoint.front(), index.error());
     return nullptr;
   }
   return std::make_shared<const CheckpointIndex>(std::move(*index));
+}
+
+std::optional<sema::ConfigInput> config_of_file(Session& s, const CheckpointIndex& checkpoint) {
+  const std::string name = checkpoint.files().empty() ? "the file" : checkpoint.files()[0].label;
+  auto tree = sema::config_of_metadata(
+      *s.imports, {*checkpoint.metadata, [&](std::string_view t) { return checkpoint.find(t) != nullptr; }, name}, s.sink);
+  if (!tree) return std::nullopt;
+  sema::ConfigInput input;
+  input.tree = std::move(*tree);
+  input.name = name;
+  return input;
 }
 
 std::optional<sema::ConfigInput> config_of(Session& s, const CheckpointIndex* checkpoint) {
@@ -93,6 +104,10 @@ std::optional<sema::ConfigInput> config_of(Session& s, const CheckpointIndex* ch
     input.tree = checkpoint->config->root;
     input.name = fs::path(checkpoint->config->path).filename().string();
     input.folder = fs::path(checkpoint->config->path).parent_path().string();
+  } else if (checkpoint && checkpoint->metadata && s.imports) {
+    auto made = config_of_file(s, *checkpoint);
+    if (!made) return std::nullopt;
+    input = std::move(*made);
   } else {
     return std::nullopt;
   }
@@ -121,6 +136,10 @@ const diag::Code& code_of(const std::string& kind) {
   if (kind == "missing-weight") return code::weight_missing;
   if (kind == "shape") return code::weight_shape;
   if (kind == "dtype") return code::weight_dtype;
+  if (kind == "layout") return code::weight_layout;
+  if (kind == "parts") return code::parts_incomplete;
+  if (kind == "one-of") return code::no_alternative;
+  if (kind == "architecture") return code::metadata_config;
   assert(kind == "unexpected-tensor");
   return code::tensor_unexpected;
 }
@@ -147,7 +166,7 @@ source::Span span_of(const source::SourceManager& sources, const std::string& wh
 
 }  // namespace
 
-std::vector<std::string> check_weights(Session& s, const graph::Module& module, const CheckpointIndex& checkpoint) {
+std::vector<MappingWeight> mapping_weights(const graph::Module& module) {
   std::vector<MappingWeight> weights;
   for (const graph::WeightInstance& w : graph::weight_instances(module)) {
     MappingWeight m;
@@ -159,23 +178,24 @@ std::vector<std::string> check_weights(Session& s, const graph::Module& module, 
     m.origins = w.decl->origins;
     m.dtype = w.decl->required_dtype;
     m.has_default = w.decl->default_value.has_value();
+    m.own = w.decl->path;
     weights.push_back(std::move(m));
   }
-  MappingRules rules;
-  for (const graph::CheckpointRules& r : module.checkpoints) {
-    if (r.format != "safetensors") continue;
-    for (const auto& a : r.aliases) rules.aliases.push_back({a.weight, a.target, a.off_when, a.off_because});
-    for (const auto& i : r.ignores) rules.ignores.push_back(i.pattern);
-    for (const auto& n : r.renames) rules.renames.push_back({n.file, n.model});
-  }
-  Mapping mapping = map_weights(weights, rules, checkpoint, {.strict = !s.options.no_strict, .auto_cast = s.options.auto_cast});
+  return weights;
+}
+
+std::vector<std::string> check_weights(Session& s, const graph::Module& module, const CheckpointIndex& checkpoint) {
+  Mapping mapping = map_weights(mapping_weights(module), rules_for(module.checkpoints, checkpoint), checkpoint,
+                                {.strict = !s.options.no_strict, .auto_cast = s.options.auto_cast});
   for (Problem& p : mapping.problems) {
     Error e{p.kind, std::move(p.message), std::move(p.notes), std::move(p.help)};
     const source::Span span = span_of(s.sources, p.where);
     if (span.valid()) s.sink.error(code_of(p.kind), span, e);
     else s.sink.error(code_of(p.kind), mapping.checkpoint, e);
   }
-  return mapping.notes;
+  std::vector<std::string> notes = std::move(mapping.notes);
+  notes.insert(notes.end(), mapping.left_to_load.begin(), mapping.left_to_load.end());
+  return notes;
 }
 
 std::optional<plan::Program> plan_model(Session& s, const sema::Program& program) {
@@ -224,8 +244,8 @@ std::string summary(const graph::Module& module) {
   const std::vector<graph::WeightInstance> weights = graph::weight_instances(module);
   const auto is_alias = [&](const std::string& name) {                  // counted with its target
     for (const graph::CheckpointRules& r : module.checkpoints)
-      for (const graph::AliasRule& a : r.aliases)
-        if (r.format == "safetensors" && a.weight == name && a.off_when.empty()) return true;
+      for (const auto& a : r.aliases)
+        if (r.format == "safetensors" && a.weight == name && a.when.empty()) return true;
     return false;
   };
   for (const auto& w : weights) {

@@ -43,8 +43,14 @@ std::shared_ptr<const CheckpointIndex> open_checkpoint_of(Session& s);
 // --config, else the checkpoint's config.json, with --set on top. None when there is none, or it cannot be read (in the sink).
 std::optional<sema::ConfigInput> config_of(Session& s, const CheckpointIndex* checkpoint);
 
+// The configuration that a GGUF file's metadata makes by the model's own block; none when it cannot (in the sink).
+std::optional<sema::ConfigInput> config_of_file(Session& s, const CheckpointIndex& checkpoint);
+
 // The checked program; none when something was wrong or no configuration is given.
 std::optional<sema::Program> analyze_model(Session& s, const sema::ConfigInput* config);
+
+// The weights as the mapping takes them: one for each of graph::weight_instances.
+std::vector<MappingWeight> mapping_weights(const graph::Module& module);
 
 // Names, shapes and types of every weight against a checkpoint's headers; problems go to the sink, notes come back.
 std::vector<std::string> check_weights(Session& s, const graph::Module& module, const CheckpointIndex& checkpoint);

@@ -3,52 +3,59 @@
 #include <cmath>
 #include <filesystem>
 #include <numbers>
-#include <set>
 
+#include "codegen/driver/pipeline.h"
 #include "runtime/base/strings.h"
+#include "runtime/checkpoint/file_layout.h"
 #include "runtime/checkpoint/safetensors/writer.h"
 #include "runtime/sampler/random.h"
 
 namespace modelc::driver {
 
 Status write_random_checkpoint(const graph::Module& module, std::uint64_t seed, const std::string& folder) {
-  std::set<std::string> aliases;
+  MappingRules rules;
   for (const graph::CheckpointRules& r : module.checkpoints)
-    if (r.format == "safetensors") {
-      for (const graph::AliasRule& a : r.aliases)
-        if (a.off_when.empty()) aliases.insert(a.weight);
-      if (!r.renames.empty())
-        return Error{"random", "random weights for a model whose checkpoint block renames tensors are not carried out yet", {}, ""};
-    }
+    if (r.format == "safetensors") rules = r;
+  const std::vector<MappingWeight> weights = mapping_weights(module);
+  const std::vector<graph::WeightInstance> declared = graph::weight_instances(module);
+  auto groups = file_groups(weights, rules);
+  if (!groups) return std::move(groups.error());
   Random random(seed);
   SafetensorsWriter writer;
   std::uint64_t total = 0;
-  for (const graph::WeightInstance& w : graph::weight_instances(module)) {
-    if (w.decl->default_value || aliases.count(w.name) > 0) continue;
-    std::vector<std::int64_t> shape;
-    std::uint64_t count = 1;
-    for (graph::DimId d : w.decl->type.shape) {
-      shape.push_back(module.dims.value(d).value_or(1));
-      count *= static_cast<std::uint64_t>(shape.back());
-      if (count > (std::uint64_t{1} << 34)) return Error{"random", w.name + " is too large for random weights", {}, ""};
-    }
-    total += count;
-    if (total > (std::uint64_t{1} << 32))
-      return Error{"random", "random weights of more than " + human_bytes(std::uint64_t{16} << 30) + " are not made", {}, ""};
-    const bool vector = w.decl->role == graph::WeightRole::vector;
-    const double deviation = shape.empty() ? 1 : 1 / std::sqrt(static_cast<double>(shape.back()));
-    std::vector<float> values(static_cast<std::size_t>(count));
-    for (float& v : values) {
-      if (vector) {
-        v = static_cast<float>(1 + 0.6 * (random.uniform() - 0.5));
-      } else {
-        const double r = std::sqrt(-2 * std::log(1 - random.uniform()));                       // Box and Muller
-        v = static_cast<float>(deviation * r * std::cos(2 * std::numbers::pi * random.uniform()));
+  for (const FileGroup& group : *groups) {
+    if (weights[group.weights[0]].has_default) continue;
+    std::vector<HostArray> made;
+    for (std::size_t i : group.weights) {
+      const MappingWeight& w = weights[i];
+      const auto elements = element_count(w.shape);
+      if (!elements || *elements > std::int64_t{1} << 34) return Error{"random", w.name + " is too large for random weights", {}, ""};
+      const auto count = static_cast<std::uint64_t>(*elements);
+      total += count;
+      if (total > (std::uint64_t{1} << 32))
+        return Error{"random", "random weights of more than " + human_bytes(std::uint64_t{16} << 30) + " are not made", {}, ""};
+      if (w.dtype && *w.dtype != DType::f32)
+        return Error{"random", w.name + " declares a type other than f32: random weights of it are not carried out yet", {}, ""};
+      const bool vector = declared[i].decl->role == graph::WeightRole::vector;
+      const double deviation = w.shape.empty() ? 1 : 1 / std::sqrt(static_cast<double>(w.shape.back()));
+      std::vector<float> values(static_cast<std::size_t>(count));
+      for (float& v : values) {
+        if (vector) {
+          v = static_cast<float>(1 + 0.6 * (random.uniform() - 0.5));
+        } else {
+          const double r = std::sqrt(-2 * std::log(1 - random.uniform()));                     // Box and Muller
+          v = static_cast<float>(deviation * r * std::cos(2 * std::numbers::pi * random.uniform()));
+        }
       }
+      const auto bytes = std::as_bytes(std::span(values));
+      made.push_back({Encoding::f32, w.shape, {bytes.begin(), bytes.end()}});
     }
-    if (w.decl->required_dtype && *w.decl->required_dtype != DType::f32)
-      return Error{"random", w.name + " declares a type other than f32: random weights of it are not carried out yet", {}, ""};
-    if (auto s = writer.add_f32(w.name, std::move(shape), values); !s) return s;
+    auto tensors = file_tensors(group, std::move(made));
+    if (!tensors) return std::move(tensors.error());
+    for (std::size_t k = 0; k < tensors->size(); ++k) {
+      HostArray& t = (*tensors)[k];
+      if (auto s = writer.add(group.file[k], *dtype_of(t.encoding), t.shape, t.bytes); !s) return s;
+    }
   }
   return writer.write((std::filesystem::path(folder) / "model.safetensors").string());
 }

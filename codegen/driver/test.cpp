@@ -1,4 +1,5 @@
-// test: the test blocks of a model file. What compares numbers runs the compiled model, the way `run` and `verify` do.
+// test: the test blocks of a model file. What compares numbers runs twice: in the reference evaluator, and compiled, the way
+// `run` and `verify` do, where the generated code carries out what the model needs; where it does not, that is said.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include "codegen/driver/host_compiler.h"
 #include "codegen/driver/pipeline.h"
 #include "codegen/driver/random_checkpoint.h"
+#include "codegen/driver/reference.h"
 #include "codegen/emit/cpp/namer.h"
 #include "frontend/diagnostics/render.h"
 #include "runtime/base/strings.h"
@@ -72,6 +74,9 @@ void merge(Json& into, const Json& with) {
 class TestRun {
  public:
   TestRun(const Options& options, const std::string& file, const std::string& name) : options_(options), file_(file), name_(name) {}
+
+  // What the generated code does not carry out, of a test that the reference evaluator alone has run; else empty.
+  const std::string& reference_alone() const { return reference_alone_; }
 
   // Empty: passed; else what is wrong.
   std::string run() {
@@ -166,6 +171,10 @@ class TestRun {
     } else if (checkpoint && checkpoint->config) {
       config.tree = checkpoint->config->root;
       config.folder = checkpoint_path;
+    } else if (checkpoint && checkpoint->metadata) {
+      auto tree = config_of_file(s, *checkpoint);
+      if (!tree) return error_ ? judge_error(s) : rendered(s);
+      config = std::move(*tree);
     } else if (values_) {
       config.tree = Json(JsonObject{});
       config.name = "the test's config";
@@ -179,20 +188,34 @@ class TestRun {
     if (program && checkpoint) check_weights(s, program->graph, *checkpoint);
     if (error_) return judge_error(s);
     if (!program || s.sink.has_errors()) return rendered(s);
-    auto planned = plan_model(s, *program);
-    if (!planned) return rendered(s);
-    auto binary = compile_program(emit_model(s, *planned, "", "", true));
-    if (!binary) return binary.error().text();
 
     std::string path = checkpoint_path;
     std::optional<TemporaryFolder> random;
+    std::optional<CheckpointIndex> made_index;
     if (!checkpoint) {
       auto made = TemporaryFolder::create(temporary_parent(), "modelc-random-");
       if (!made) return made.error().text();
       random.emplace(std::move(*made));
       if (auto status = write_random_checkpoint(program->graph, *seed_, random->path()); !status) return status.error().text();
       path = random->path();
+      auto opened = open_checkpoint(path + "/model.safetensors");
+      if (!opened) return opened.error().text();
+      made_index.emplace(std::move(*opened));
+      checkpoint = &*made_index;
     }
+    if (std::string wrong = with_reference(program->graph, *checkpoint); !wrong.empty()) return "in the reference evaluator: " + wrong;
+
+    auto planned = plan_model(s, *program);
+    if (!planned) {
+      // Not the model's mistake: the evaluator has said that it is right.
+      std::string what;
+      for (const diag::Diagnostic& d : s.sink.diagnostics())
+        if (what.find(d.message) == std::string::npos) what += (what.empty() ? "" : "; ") + d.message;
+      reference_alone_ = what;
+      return "";
+    }
+    auto binary = compile_program(emit_model(s, *planned, "", "", true));
+    if (!binary) return binary.error().text();
     for (const auto& [expected, within] : expect_)
       if (std::string wrong = start({*binary, "verify", "--checkpoint", path, "--expected", expected, "--within", shortest(within)}); !wrong.empty())
         return wrong;
@@ -200,6 +223,24 @@ class TestRun {
       std::vector<std::string> arguments = {*binary, "same", "--checkpoint", path, "--within", shortest(within)};
       arguments.insert(arguments.end(), runs.begin(), runs.end());
       if (std::string wrong = start(std::move(arguments)); !wrong.empty()) return wrong;
+    }
+    return "";
+  }
+
+  std::string with_reference(const graph::Module& module, const CheckpointIndex& checkpoint) const {
+    Mapping mapping = map_weights(mapping_weights(module), rules_for(module.checkpoints, checkpoint), checkpoint,
+                                  {.strict = !options_.no_strict, .auto_cast = options_.auto_cast});
+    if (!mapping.problems.empty()) return as_error(mapping).text();
+    Reference reference(module, std::make_shared<const CheckpointIndex>(checkpoint), std::move(mapping));
+    for (const auto& [expected, within] : expect_) {
+      const auto wrong = reference.expect(expected, within);
+      if (!wrong) return wrong.error().text();
+      if (!wrong->empty()) return *wrong;
+    }
+    for (const auto& [runs, within] : same_) {
+      const auto wrong = reference.same(runs, within);
+      if (!wrong) return wrong.error().text();
+      if (!wrong->empty()) return *wrong;
     }
     return "";
   }
@@ -233,6 +274,7 @@ class TestRun {
   std::vector<std::pair<std::vector<std::string>, double>> same_;
   std::optional<std::string> error_;
   std::string error_text_;
+  std::string reference_alone_;
 };
 
 }  // namespace
@@ -246,24 +288,30 @@ int test_command(const Options& o) {
     if (!s.report()) return 1;
   }
   std::map<std::string, int> seen;
-  int passed = 0, failed = 0;
+  int passed = 0, failed = 0, alone = 0;
   for (const std::string& name : names) {
-    const std::string wrong = seen[name]++ > 0 ? "a test before it has the same name" : TestRun(o, o.files[0], name).run();
+    TestRun test(o, o.files[0], name);
+    const std::string wrong = seen[name]++ > 0 ? "a test before it has the same name" : test.run();
+    if (!test.reference_alone().empty()) ++alone;
     wrong.empty() ? ++passed : ++failed;
     if (o.json) {
       JsonObject j;
       j.set("test", Json(name));
       j.set("passed", Json(wrong.empty()));
       if (!wrong.empty()) j.set("message", Json(wrong));
+      if (!test.reference_alone().empty()) j.set("reference_alone", Json(test.reference_alone()));
       std::printf("%s\n", dump(Json(std::move(j))).c_str());
     } else {
       std::printf("%s  %s\n", wrong.empty() ? "ok    " : "FAILED", name.c_str());
       for (std::string_view line : split(wrong, '\n'))
         if (!wrong.empty()) std::printf("        %.*s\n", static_cast<int>(line.size()), line.data());
+      if (!test.reference_alone().empty())
+        std::printf("        in the reference evaluator alone; generated code: %s\n", test.reference_alone().c_str());
     }
     std::fflush(stdout);
   }
-  if (!o.json) std::printf("%d passed, %d failed\n", passed, failed);
+  if (!o.json && alone > 0) std::printf("%d passed, %d failed; %d in the reference evaluator alone\n", passed, failed, alone);
+  else if (!o.json) std::printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;
 }
 

@@ -34,8 +34,8 @@ File manifest(const plan::Program& p, const Options& o) {
     j["role"] = roles[static_cast<int>(w.decl->role)];
     j["source"] = {{"safetensors", w.name}};
     if (rules)
-      for (const graph::AliasRule& a : rules->aliases)
-        if (a.weight == w.name && a.off_when.empty()) j["alias_of"] = a.target;
+      for (const auto& a : rules->aliases)
+        if (a.weight == w.name && a.when.empty()) j["alias_of"] = a.target;
     if (w.decl->default_value) j["default"] = *w.decl->default_value;
     if (w.use.line) j["declared"] = fmt::format("{}:{}:{}", w.use.file, w.use.line, w.use.column);
     weights.push_back(std::move(j));

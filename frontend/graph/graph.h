@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "frontend/graph/dims.h"
+#include "runtime/abi/checkpoint_rules.h"
 #include "runtime/abi/dtype.h"
 
 namespace modelc::graph {
@@ -158,17 +159,11 @@ struct Class {
 // ---- checkpoint -----------------------------------------------------------------------------------------------------
 // Rules with whole names (patterns over components, language.md section 5), already joined from all modules; the same
 // matcher (runtime/checkpoint/mapping.h) reads them at compile time and at load.
-// Weight takes target's when absent. One that the configuration turned off is kept for the message about a missing weight:
-// its condition as written, and why it is off ("tie_word_embeddings = false from config.json:24").
-struct AliasRule { std::string weight; std::string target; Where where; std::string off_when; std::string off_because; };
-struct IgnoreRule { std::string pattern; Where where; };
-struct RenameRule { std::string file; std::string model; Where where; };         // file pattern = model pattern
-struct CheckpointRules {
-  std::string format;                            // "safetensors"
-  std::vector<AliasRule> aliases;
-  std::vector<IgnoreRule> ignores;
-  std::vector<RenameRule> renames;
-};
+using CheckpointRules = modelc::MappingRules;
+
+// A line of `policy`: in which type activations (compute), what a loop carries (residual), caches and states are kept, or the
+// activations of the modules that a pattern names. Of several that match the last counts; exact arithmetic is f32 throughout.
+struct PolicyRule { std::string target; bool pattern = false; DType dtype = DType::f32; };
 
 struct ConfigFact { std::string name; std::string type; std::variant<std::int64_t, double, bool, std::string> value; };
 
@@ -180,6 +175,7 @@ struct Module {
   ClassId root;
   std::optional<std::int64_t> context;           // the longest sequence
   std::vector<CheckpointRules> checkpoints;
+  std::vector<PolicyRule> policy;
   std::vector<ConfigFact> config;                // scalars of the bound configuration, for the generated Config struct
   const Class& of(ClassId id) const { return classes[id.index]; }
 };

@@ -121,6 +121,8 @@ class Printer {
       line(0, fmt::format("config {} {} = {}", word(f.name), quote(f.type),
                           std::visit([](const auto& v) { return attr(AttrValue(v)); }, f.value)));
     for (const CheckpointRules& c : m_.checkpoints) checkpoint(c);
+    for (const PolicyRule& r : m_.policy)
+      line(0, fmt::format("policy {} {} {}", r.pattern ? "of" : "for", quote(r.target), name(r.dtype)));
     for (const Class& c : m_.classes) one_class(c);
     return std::move(out_);
   }
@@ -165,16 +167,38 @@ class Printer {
     return names(id) + ": " + type(v.type) + (v.stage.empty() ? "" : " stage " + quote(v.stage));
   }
 
+  // "some.model:3:4"
+  std::string place(const std::string& where) const {
+    const std::size_t column = where.rfind(':'), line = column == std::string::npos ? column : where.rfind(':', column - 1);
+    if (!options_.places || line == std::string::npos) return "";
+    return " @ " + quote(where.substr(0, line)) + where.substr(line);
+  }
+  static std::string quoted(const std::vector<std::string>& all) {
+    std::string s;
+    for (const std::string& text : all) s += (s.empty() ? "" : ", ") + quote(text);
+    return s;
+  }
+
   void checkpoint(const CheckpointRules& c) {
-    line(0, "checkpoint " + quote(c.format) + " {");
-    for (const AliasRule& r : c.aliases) {
-      const bool off = !r.off_when.empty() || !r.off_because.empty();
+    const auto only = [](const std::string& text) { return text.empty() ? "" : " only " + quote(text); };
+    line(0, "checkpoint " + quote(c.format) + (c.architecture.empty() ? "" : " of " + quote(c.architecture)) + " {");
+    for (const auto& r : c.aliases) {
+      const bool off = !r.when.empty() || !r.because.empty();
       line(1, fmt::format("alias {} = {}{}{}", quote(r.weight), quote(r.target),
-                          off ? " off " + quote(r.off_when) + " because " + quote(r.off_because) : "", place(r.where)));
+                          off ? " off " + quote(r.when) + " because " + quote(r.because) : "", place(r.where)));
     }
-    for (const IgnoreRule& r : c.ignores) line(1, fmt::format("ignore {}{}", quote(r.pattern), place(r.where)));
-    for (const RenameRule& r : c.renames)
-      line(1, fmt::format("rename {} = {}{}", quote(r.file), quote(r.model), place(r.where)));
+    for (const auto& r : c.ignores) line(1, "ignore " + quote(r.pattern) + only(r.only) + place(r.where));
+    for (const auto& s : c.sets) line(1, "set " + quote(s.where) + ": " + quoted(s.alternatives));
+    for (const auto& r : c.maps)
+      line(1, fmt::format("map {} = {}{}{}{}{}", quoted(r.file), quoted(r.model), r.via.empty() ? "" : " via " + quote(r.via),
+                          only(r.only), r.set < 0 ? "" : fmt::format(" set {} {}", r.set, r.alternative), place(r.where)));
+    for (const auto& e : c.encodes) {
+      line(1, fmt::format("encode {}{} as {} of {} {{", quote(e.pattern), only(e.only), quote(e.name), quote(e.axes)));
+      for (const auto& p : e.parts)
+        line(2, fmt::format("part {} {} {} {}", quote(p.name), quote(p.at), quote(p.dtype), quote(p.shape)));
+      line(2, "value " + quote(e.value));
+      line(1, "}");
+    }
     line(0, "}");
   }
 

@@ -72,10 +72,20 @@ class Reader : Cursor {
       m_.config.push_back(std::move(f));
     } else if (take_word("checkpoint")) {
       checkpoint();
+    } else if (take_word("policy")) {
+      PolicyRule r;
+      r.pattern = take_word("of");
+      if (!r.pattern) expect_word("for");
+      r.target = string();
+      const std::string type = word();
+      const auto dtype = dtype_from_name(type);
+      if (!dtype) fail("there is no type " + type);
+      else r.dtype = *dtype;
+      m_.policy.push_back(std::move(r));
     } else if (take_word("class")) {
       one_class();
     } else {
-      fail("context, axis, config, checkpoint or class is wanted, not " + shown());
+      fail("context, axis, config, checkpoint, policy or class is wanted, not " + shown());
     }
   }
 
@@ -110,37 +120,83 @@ class Reader : Cursor {
     return ok() ? static_cast<int>(i) : 0;
   }
 
+  std::string where() {
+    const Where w = place();
+    return w.file.empty() ? "" : w.file + ":" + std::to_string(w.line) + ":" + std::to_string(w.column);
+  }
+  std::string only() { return take_word("only") ? string() : ""; }
+  std::vector<std::string> strings() {
+    std::vector<std::string> all;
+    if (token().kind != Kind::string) return all;
+    do all.push_back(string());
+    while (ok() && take(","));
+    return all;
+  }
+
   void checkpoint() {
     CheckpointRules c;
     c.format = word();
+    if (take_word("of")) c.architecture = string();
     expect("{");
     while (ok() && !take("}")) {
       if (take_word("alias")) {
-        AliasRule r;
+        CheckpointRules::Alias r;
         r.weight = string();
         expect("=");
         r.target = string();
         if (take_word("off")) {
-          r.off_when = string();
+          r.when = string();
           expect_word("because");
-          r.off_because = string();
+          r.because = string();
         }
-        r.where = place();
+        r.where = where();
         c.aliases.push_back(std::move(r));
       } else if (take_word("ignore")) {
-        IgnoreRule r;
+        CheckpointRules::Ignore r;
         r.pattern = string();
-        r.where = place();
+        r.only = only();
+        r.where = where();
         c.ignores.push_back(std::move(r));
-      } else if (take_word("rename")) {
-        RenameRule r;
-        r.file = string();
+      } else if (take_word("set")) {
+        CheckpointRules::Set r;
+        r.where = string();
+        expect(":");
+        r.alternatives = strings();
+        c.sets.push_back(std::move(r));
+      } else if (take_word("map")) {
+        CheckpointRules::Map r;
+        r.file = strings();
         expect("=");
-        r.model = string();
-        r.where = place();
-        c.renames.push_back(std::move(r));
+        r.model = strings();
+        if (take_word("via")) r.via = string();
+        r.only = only();
+        if (take_word("set")) {
+          r.set = small_integer();
+          r.alternative = small_integer();
+          if (r.set < 0 || static_cast<std::size_t>(r.set) >= c.sets.size()) fail("there is no such set");
+        }
+        r.where = where();
+        c.maps.push_back(std::move(r));
+      } else if (take_word("encode")) {
+        CheckpointRules::Encode r;
+        r.pattern = string();
+        r.only = only();
+        expect_word("as");
+        r.name = string();
+        expect_word("of");
+        r.axes = string();
+        expect("{");
+        while (ok() && take_word("part")) {
+          CheckpointRules::Encode::Part p;
+          for (std::string* to : {&p.name, &p.at, &p.dtype, &p.shape}) *to = string();
+          r.parts.push_back(std::move(p));
+        }
+        expect_word("value");
+        r.value = string();
+        expect("}");
+        c.encodes.push_back(std::move(r));
       } else {
-        fail("alias, ignore or rename is wanted, not " + shown());
+        fail("alias, ignore, set, map or encode is wanted, not " + shown());
       }
     }
     m_.checkpoints.push_back(std::move(c));

@@ -1,9 +1,11 @@
 // The front end as one function: a parsed .model file and a configuration in, a resolved and typed program out.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontend/diagnostics/diagnostics.h"
@@ -11,6 +13,7 @@
 #include "frontend/source/source.h"
 #include "frontend/syntax/ast.h"
 #include "runtime/base/json.h"
+#include "runtime/base/metadata.h"
 
 namespace modelc::sema {
 
@@ -52,6 +55,16 @@ std::shared_ptr<Imports> load_imports(source::SourceManager&, source::FileId mai
 // Without a configuration only what does not depend on one is checked, and the result is none even when all is well.
 std::optional<Program> analyze(source::SourceManager&, std::shared_ptr<Imports>, const ConfigInput* config,
                                const Options&, diag::Sink&);
+
+// A weight file's metadata, and whether it holds a tensor.
+struct FileMetadata {
+  Metadata values;
+  std::function<bool(std::string_view)> has_tensor;
+  std::string name;                                       // "model.gguf", for messages
+};
+// The tree that config.json would be, by the model's `checkpoint gguf { config { … } }`; nothing when it cannot be made (in
+// the sink).
+std::optional<Json> config_of_metadata(const Imports&, const FileMetadata&, diag::Sink&);
 
 // The test blocks of the main file, in order; known before any configuration is.
 std::vector<Test> tests_of(const Imports&);

@@ -119,58 +119,113 @@ bool CheckpointRulesReader::has_blocks(ClassInfo& info) {
 }
 
 void CheckpointRulesReader::read(ClassInfo& root) {
-  rules_.format = "safetensors";
-  walk(root, "");
-  in_.module().checkpoints.push_back(std::move(rules_));
+  for (const char* format : {"safetensors", "gguf"}) read(format, root);
 }
 
-void CheckpointRulesReader::walk(ClassInfo& info, const std::string& path) {
-  if (!has_blocks(info)) return;
-  for (const CheckpointDef& def : info.instance->def.checkpoints) {
-    // What is only checked, by names that are relative, is checked once a class.
-    if (def.format != "safetensors" && !checked_.emplace(&info, &def).second) continue;
-    Block block{info, path, file_name(path), def};
-    read_block(block);
-  }
+void CheckpointRulesReader::read(const std::string& format, ClassInfo& root) {
+  rules_ = {};
+  rules_.format = format;
+  walk(root, "", "", 0);
+  // Every model reads safetensors; a GGUF file needs rules.
+  if (format == "safetensors" || !rules_.maps.empty() || !rules_.architecture.empty())
+    in_.module().checkpoints.push_back(std::move(rules_));
+}
+
+std::string CheckpointRulesReader::place(source::Span span) const { return in_.sources().place(span); }
+
+template <class F>
+void CheckpointRulesReader::children(ClassInfo& info, const std::string& path, const std::string& only, int depth, F f) {
   const graph::Class& made = in_.class_of(info);
   for (const Slot& slot : info.instance->slots) {
-    if (slot.failed) continue;
+    if (slot.failed || slot.elements.empty() || slot.index >= made.children.size()) continue;
+    const std::string below = join_path(path, made.children[slot.index].path);
+    if (!slot.list) {
+      if (slot.elements[0] != nullptr) f(*slot.elements[0], below, only, depth);
+      continue;
+    }
+    // Which elements share a class, in the order of their first.
+    std::vector<std::pair<ClassInfo*, std::vector<std::size_t>>> groups;
+    std::unordered_map<ClassInfo*, std::size_t> at;
     for (std::size_t e = 0; e < slot.elements.size(); ++e) {
-      if (slot.elements[e] == nullptr || slot.index >= made.children.size()) continue;
-      const std::string below = join_path(path, made.children[slot.index].path);
-      walk(*slot.elements[e], slot.list ? join_path(below, std::to_string(e)) : below);
+      if (slot.elements[e] == nullptr) continue;
+      const auto [it, fresh] = at.emplace(slot.elements[e], groups.size());
+      if (fresh) groups.push_back({slot.elements[e], {}});
+      groups[it->second].second.push_back(e);
+    }
+    for (const auto& [element, indices] : groups) {
+      // An outer rule may speak of one element alone: then each is read for itself.
+      const std::string index = "{" + std::to_string(depth + 1) + "}";
+      const std::string together = join_path(below, index);
+      const std::string named = file_name(together);
+      bool alike = indices.size() > 1;
+      for (std::size_t e : indices)
+        alike = alike && file_name(join_path(below, std::to_string(e))) == replace_all(named, index, std::to_string(e));
+      if (!alike) {
+        for (std::size_t e : indices) f(*element, join_path(below, std::to_string(e)), only, depth);
+        continue;
+      }
+      std::string ranges;
+      for (std::size_t i = 0; i < indices.size();) {
+        std::size_t end = i;
+        while (end + 1 < indices.size() && indices[end + 1] == indices[end] + 1) ++end;
+        ranges += (ranges.empty() ? "" : ",") + std::to_string(indices[i]) + (end > i ? ".." + std::to_string(indices[end]) : "");
+        i = end + 1;
+      }
+      f(*element, together, only + (only.empty() ? "" : "; ") + std::to_string(depth + 1) + " in " + ranges, depth + 1);
     }
   }
 }
 
-void CheckpointRulesReader::read_block(Block& block) {
-  if (block.def.format != "safetensors" && block.def.format != "gguf") {
-    const auto& format = block.def.blocks.front().item->format;
-    in_.sink()
-        .error(code::bad_rule, format.span, "there is no checkpoint format `" + format.text + "`")
-        .help(diag::did_you_mean(format.text, {"safetensors", "gguf"}));
-    return;
+void CheckpointRulesReader::walk(ClassInfo& info, const std::string& path, const std::string& only, int depth) {
+  if (!has_blocks(info)) return;
+  for (const CheckpointDef& def : info.instance->def.checkpoints) {
+    if (def.format != "safetensors" && def.format != "gguf") {
+      const auto& format = def.blocks.front().item->format;
+      if (rules_.format == "safetensors")
+        in_.sink()
+            .error(code::bad_rule, format.span, "there is no checkpoint format `" + format.text + "`")
+            .help(diag::did_you_mean(format.text, {"safetensors", "gguf"}));
+      continue;
+    }
+    if (def.format != rules_.format) continue;
+    Block block{info, path, file_name(path), only, def};
+    read_block(block);
   }
+  children(info, path, only, depth, [this](ClassInfo& child, const std::string& below, const std::string& bounds, int deep) {
+    walk(child, below, bounds, deep);
+  });
+}
+
+void CheckpointRulesReader::read_block(Block& block) {
   taken_.clear();
   own_.clear();
   for (const auto& leveled : block.def.blocks) {
     block.level = leveled.level;
-    if (block.def.format == "gguf") check_rules(block, leveled.item->rules);
-    else read_rules(block, leveled.item->rules);
+    const auto& architecture = leveled.item->architecture;
+    if (architecture && rules_.architecture.empty()) rules_.architecture = architecture->value;
+    read_rules(block, leveled.item->rules);
     taken_.insert(taken_.end(), own_.begin(), own_.end());
     own_.clear();
   }
 }
 
-// A name that outer rules have given another prefix.
+// A module's name in the file: what the most particular of the outer rules says. In a GGUF file modules without a rule
+// have their parent's name.
 std::string CheckpointRulesReader::file_name(const std::string& path) const {
-  for (const graph::RenameRule& rename : rules_.renames) {
+  std::optional<std::string> name;
+  int most = 0;
+  for (const auto& map : rules_.maps) {
+    if (map.file.size() != 1 || map.model.size() != 1 || map.set >= 0) continue;
+    const TensorPattern model(map.model[0]);
     std::string rest;
-    const auto captures = TensorPattern(rename.model).match_prefix(path, rest);
-    if (!captures) continue;
-    if (const auto file = TensorPattern(rename.file).fill(*captures)) return join_path(*file, rest);
+    const auto captures = model.match_prefix(path, rest);
+    if (!captures || (name && model.size() <= most)) continue;
+    const auto file = TensorPattern(map.file[0]).fill(*captures);
+    if (!file) continue;
+    name = rules_.format == "gguf" ? *file : join_path(*file, rest);
+    most = model.size();
   }
-  return path;
+  return name.value_or(rules_.format == "gguf" ? "" : path);
 }
 
 // False where a more derived block has a rule for the same.
@@ -184,26 +239,96 @@ void CheckpointRulesReader::refuse(source::Span span, const std::string& what) {
   in_.sink().error(code::not_carried_out, span, what + " not carried out yet");
 }
 
-std::optional<bool> CheckpointRulesReader::when(Block& block, const ast::ExprPtr& condition,
-                                                const std::vector<const ast::Tensor*>& tensors, bool& indices) {
-  indices = false;
+// ---- conditions -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// `a and b and c` as its parts.
+void conjuncts(const ast::Expr& expr, std::vector<const ast::Expr*>& into) {
+  if (const auto* both = ast::try_as<ast::BinaryExpr>(expr); both != nullptr && both->op == ast::BinaryOp::and_) {
+    conjuncts(*both->left, into);
+    conjuncts(*both->right, into);
+    return;
+  }
+  into.push_back(&expr);
+}
+
+// How far an index is followed; from half of it on nothing may change, so that the rest is known.
+constexpr std::int64_t most_indices = 4096;
+
+}  // namespace
+
+std::optional<bool> CheckpointRulesReader::when_static(Block& block, const ast::ExprPtr& condition) {
   if (!condition) return true;
-  std::set<std::string, std::less<>> mentioned;
-  mentioned_names(*condition, mentioned);
-  for (const ast::Tensor* tensor : tensors) {
-    for (const ast::Seg& seg : tensor->segs) {
-      const bool variable = seg.kind == ast::SegKind::index || seg.kind == ast::SegKind::rest;
-      indices = indices || (variable && mentioned.contains(seg.text));
-    }
-  }
-  if (indices) {
-    in_.evaluator().touch(*condition, block.info.instance->environment(block.level));
-    return std::nullopt;
-  }
   return in_.evaluator().condition(*condition, block.info.instance->environment(block.level));
 }
 
-// ---- safetensors ----------------------------------------------------------------------------------------------------
+std::optional<std::string> CheckpointRulesReader::when(Block& block, const ast::ExprPtr& condition,
+                                                       const std::vector<const ast::Tensor*>& tensors) {
+  if (!condition) return block.only;
+  std::set<std::string> indices;
+  for (const ast::Tensor* tensor : tensors)
+    for (const ast::Seg& seg : tensor->segs)
+      if (seg.kind == ast::SegKind::index) indices.insert(seg.text);
+  std::vector<const ast::Expr*> parts;
+  conjuncts(*condition, parts);
+  std::string only = block.only;
+  bool holds = true;
+  for (const ast::Expr* part : parts) {
+    std::set<std::string, std::less<>> mentioned;
+    mentioned_names(*part, mentioned);
+    std::vector<std::string> of;
+    for (const std::string& i : indices)
+      if (mentioned.contains(i)) of.push_back(i);
+    Environment env = block.info.instance->environment(block.level);
+    if (of.size() > 1) {
+      in_.sink()
+          .error(code::bad_rule, part->span, "a condition on " + listed(of) + " together bounds neither of them")
+          .help("write one comparison for each index, joined by `and`");
+      return std::nullopt;
+    }
+    if (of.empty()) {
+      const auto value = in_.evaluator().condition(*part, env);
+      if (!value) return std::nullopt;
+      holds = holds && *value;
+      continue;
+    }
+    std::string ranges;
+    std::int64_t first = -1, last_change = 0;
+    bool before = false;
+    for (std::int64_t i = 0; i <= most_indices; ++i) {
+      bool now = false;
+      if (i < most_indices) {
+        Environment with = env;
+        with.define(of[0], Value::integer(i), part->span);
+        const auto value = in_.evaluator().condition(*part, with);
+        if (!value) return std::nullopt;
+        now = *value;
+      }
+      if (now && !before) first = i;
+      if (!now && before) {
+        const bool open = i == most_indices;
+        ranges += (ranges.empty() ? "" : ",") + std::to_string(first);
+        if (open) ranges += "..";
+        else if (first != i - 1) ranges += ".." + std::to_string(i - 1);
+      }
+      if (now != before && i < most_indices && i > 0) last_change = i;
+      before = now;
+    }
+    if (last_change > most_indices / 2) {
+      in_.sink().error(code::bad_rule, part->span,
+                       "the condition still changes at `" + of[0] + "` = " + std::to_string(last_change) +
+                           ": indices are followed to " + std::to_string(most_indices / 2));
+      return std::nullopt;
+    }
+    holds = holds && !ranges.empty();
+    only += (only.empty() ? "" : "; ") + of[0] + " in " + ranges;
+  }
+  if (!holds) return std::nullopt;
+  return only;
+}
+
+// ---- rules ----------------------------------------------------------------------------------------------------------
 
 void CheckpointRulesReader::read_rules(Block& block, const std::vector<ast::RulePtr>& rules) {
   for (const ast::RulePtr& rule : rules) {
@@ -212,23 +337,10 @@ void CheckpointRulesReader::read_rules(Block& block, const std::vector<ast::Rule
       case ast::RuleKind::map: read_map(block, ast::as<ast::MapRule>(*rule)); break;
       case ast::RuleKind::ignore: read_ignore(block, ast::as<ast::IgnoreRule>(*rule)); break;
       case ast::RuleKind::encode: read_encode(block, ast::as<ast::EncodeRule>(*rule)); break;
-      case ast::RuleKind::via: {
-        const auto& via = ast::as<ast::ViaRule>(*rule);
-        check_target(block, via.tensor);
-        check_via(via.via);
-        refuse(via.span, "transforms of a checkpoint's tensors (`via`) are");
-        break;
-      }
-      case ast::RuleKind::one_of: refuse(rule->span, "`one_of` is"); break;
-      case ast::RuleKind::for_:
-        refuse(rule->span,
-               "rules for all modules of a type (`for " + ast::as<ast::ForRule>(*rule).module.text + "`) are");
-        break;
-      case ast::RuleKind::config:
-        in_.sink().error(
-            code::bad_rule, rule->span,
-            "`config { … }` builds a configuration of a GGUF file's metadata: beside safetensors there is a config.json");
-        break;
+      case ast::RuleKind::via: read_via(block, ast::as<ast::ViaRule>(*rule)); break;
+      case ast::RuleKind::one_of: read_one_of(block, ast::as<ast::OneOfRule>(*rule)); break;
+      case ast::RuleKind::for_: read_for(block, ast::as<ast::ForRule>(*rule)); break;
+      case ast::RuleKind::config: check_config(block, ast::as<ast::ConfigRule>(*rule)); break;
     }
   }
 }
@@ -236,9 +348,14 @@ void CheckpointRulesReader::read_rules(Block& block, const std::vector<ast::Rule
 void CheckpointRulesReader::read_alias(Block& block, const ast::AliasRule& rule) {
   const std::string key = "alias " + pattern_text(rule.alias);
   if (!take(key)) return;
-  bool indices = false;
-  const auto holds = when(block, rule.when, {&rule.alias, &rule.target}, indices);
-  if (indices) return refuse(rule.when->span, "conditions on an index are");
+  // A condition on an index is asked for each weight; else once.
+  std::set<std::string, std::less<>> mentioned;
+  if (rule.when) mentioned_names(*rule.when, mentioned);
+  const bool by_index = std::any_of(rule.alias.segs.begin(), rule.alias.segs.end(), [&](const ast::Seg& s) {
+    return s.kind == ast::SegKind::index && mentioned.contains(s.text);
+  });
+  std::optional<bool> holds = true;
+  if (!by_index) holds = when_static(block, rule.when);
   if (!holds) return;
   const NamesBelow& below = names(block.info);
   const Match weight = target(block, rule.alias);
@@ -260,7 +377,16 @@ void CheckpointRulesReader::read_alias(Block& block, const ast::AliasRule& rule)
     const auto captures = pattern.match(w.name);
     if (!captures) continue;
     any = true;
+    if (by_index) {
+      Environment env = block.info.instance->environment(block.level);
+      for (const auto& [name, text] : *captures)
+        if (const auto n = parse_int(text)) env.define(name, Value::integer(*n), rule.when->span);
+      const auto here = in_.evaluator().condition(*rule.when, env);
+      if (!here) return;
+      if (!*here) continue;
+    }
     const auto filled = to.fill(*captures);
+    if (filled && *filled == w.name) continue;
     const graph::WeightDecl* decl = filled ? by_name(*filled) : nullptr;
     if (decl == nullptr) {
       in_.sink().error(code::rule_target_unknown, rule.target.span,
@@ -285,213 +411,101 @@ void CheckpointRulesReader::read_alias(Block& block, const ast::AliasRule& rule)
       }
       return;
     }
-    graph::AliasRule alias{join_path(block.path, w.name), join_path(block.path, *filled), in_.where(rule.span), "", ""};
+    graph::CheckpointRules::Alias alias{join_path(block.path, w.name), join_path(block.path, *filled), {}, {}, place(rule.span)};
     if (!*holds) {
-      alias.off_when = in_.source_text(rule.when->span);
+      alias.when = in_.source_text(rule.when->span);
       const Value value = in_.evaluator().eval(*rule.when, block.info.instance->environment(block.level));
       for (const std::string& line : formula_origins(value.formula()))
-        alias.off_because += (alias.off_because.empty() ? "" : ", ") + line;
+        alias.because += (alias.because.empty() ? "" : ", ") + line;
     }
     rules_.aliases.push_back(std::move(alias));
   }
   if (!any) check_target(block, rule.alias);
 }
 
-void CheckpointRulesReader::read_map(Block& block, const ast::MapRule& rule) {
-  bool indices = false;
-  std::vector<const ast::Tensor*> tensors;
-  for (const ast::Tensor& t : rule.file.items) tensors.push_back(&t);
-  for (const ast::Tensor& t : rule.model.items) tensors.push_back(&t);
-  const auto holds = when(block, rule.when, tensors, indices);
-  if (indices) return refuse(rule.when->span, "conditions on an index are");
-  bool known = true;
-  for (const ast::Tensor& t : rule.model.items) known = check_target(block, t) && known;
-  check_via(rule.via);
-  if (!known || !holds || !*holds) return;
-  if (!rule.via.empty()) return refuse(rule.span, "transforms of a checkpoint's tensors (`via`) are");
-  if (rule.file.bracketed || rule.model.bracketed)
-    return refuse(rule.span, "a rule that joins or splits tensors (`[a, b]`) is");
-  const ast::Tensor& file = rule.file.items.front();
-  const ast::Tensor& model = rule.model.items.front();
-  const std::string key = "map " + pattern_text(model);
-  if (!take(key)) return;
-  // Every variable stands on both sides: from the model's name follows the file's.
-  for (const ast::Tensor* side : {&file, &model}) {
-    const ast::Tensor& other = side == &file ? model : file;
-    for (const ast::Seg& seg : side->segs) {
-      if (seg.kind == ast::SegKind::star || seg.kind == ast::SegKind::double_star) {
-        in_.sink()
-            .error(code::bad_rule, seg.span, "`" + pattern_text(*side) + "` cannot tell which name goes with which")
-            .help("give the part a name: `{i}` for an index, `{rest*}` for any number of components");
-        return;
-      }
-      if (seg.kind != ast::SegKind::index && seg.kind != ast::SegKind::rest) continue;
-      const bool both = std::any_of(other.segs.begin(), other.segs.end(),
-                                    [&](const ast::Seg& s) { return s.kind == seg.kind && s.text == seg.text; });
-      if (both) continue;
-      if (side == &file) return refuse(rule.span, "an index that is in the file alone (it needs `via stack`) is");
-      in_.sink().error(code::bad_rule, seg.span,
-                       "`{" + seg.text + "}` stands on the model's side alone: all those weights would be one tensor");
-      return;
-    }
-  }
-  rules_.renames.push_back({join_path(block.file_path, pattern_text(file)), join_path(block.path, pattern_text(model)),
-                            in_.where(rule.span)});
-}
-
 void CheckpointRulesReader::read_ignore(Block& block, const ast::IgnoreRule& rule) {
-  bool indices = false;
   std::vector<const ast::Tensor*> tensors;
   for (const ast::Tensor& t : rule.tensors) tensors.push_back(&t);
-  const auto holds = when(block, rule.when, tensors, indices);
-  if (indices) return refuse(rule.when->span, "conditions on an index are");
-  if (!holds || !*holds) return;
-  for (const ast::Tensor& t : rule.tensors) {
-    rules_.ignores.push_back({join_path(block.file_path, pattern_text(t)), in_.where(t.span)});
-  }
+  const auto only = when(block, rule.when, tensors);
+  if (!only) return;
+  for (const ast::Tensor& t : rule.tensors)
+    rules_.ignores.push_back({join_path(block.file_path, pattern_text(t)), *only, place(t.span)});
 }
 
-void CheckpointRulesReader::read_encode(Block& block, const ast::EncodeRule& rule) {
-  const std::string key = "encode " + pattern_text(rule.tensor);
-  if (!take(key)) return;
-  bool indices = false;
-  const auto holds = when(block, rule.when, {&rule.tensor}, indices);
-  if (indices) return refuse(rule.when->span, "conditions on an index are");
-  if (!holds) return;
-  const Value encoding = in_.evaluator().eval(*rule.encoding, block.info.instance->environment(block.level));
-  if (!*holds || encoding.is_error()) return;
-  if (!encoding.is(ValueKind::encoding)) {
-    in_.sink().error(code::bad_rule, rule.encoding->span,
-                     "`encode … as` takes an encoding, as fp8_block(128, 128) or plain, not " + kind_name(encoding));
+void CheckpointRulesReader::read_one_of(Block& block, const ast::OneOfRule& rule) {
+  if (block.set >= 0) return refuse(rule.span, "a `one_of` within a `one_of` is");
+  // One choice for the whole file: the instances of a module share it.
+  const std::string where = place(rule.span);
+  std::size_t set = 0;
+  while (set < rules_.sets.size() && rules_.sets[set].where != where) ++set;
+  if (set == rules_.sets.size()) {
+    rules_.sets.push_back({where, {}});
+    for (const auto& alternative : rule.alternatives) rules_.sets[set].alternatives.push_back(alternative.name.text);
+  }
+  // Alternatives speak of the same weights: only a more derived block's rule is in their way.
+  const std::vector<std::string> own = own_;
+  std::vector<std::string> all = own;
+  for (std::size_t a = 0; a < rule.alternatives.size(); ++a) {
+    block.set = static_cast<int>(set);
+    block.alternative = static_cast<int>(a);
+    for (const ast::RulePtr& inner : rule.alternatives[a].rules) {
+      if (inner->kind != ast::RuleKind::map && inner->kind != ast::RuleKind::via) {
+        in_.sink()
+            .error(code::bad_rule, inner->span, "the sets of a `one_of` consist of `file = model` and `via` rules")
+            .help("write it beside the `one_of`");
+      }
+    }
+    own_ = own;
+    read_rules(block, rule.alternatives[a].rules);
+    all.insert(all.end(), own_.begin(), own_.end());
+  }
+  own_ = std::move(all);
+  block.set = -1;
+}
+
+// Rules relative to each instance of a type: their names are that module's own.
+void CheckpointRulesReader::read_for(Block& block, const ast::ForRule& rule) {
+  bool failed = false;
+  const FileSymbols& file = *block.info.instance->def.levels[block.level].symbol->file;
+  const Symbol* symbol = resolve(file, rule.module.text, rule.module.span, in_.sink(), failed);
+  if (symbol == nullptr) {
+    if (!failed) in_.evaluator().report_unknown_name(rule.module, Environment(&file));
     return;
   }
-  if (encoding.as_recipe().symbol == nullptr) return;  // plain
-  refuse(rule.span, "the encoding " + show(encoding) + " is");
+  if (symbol->kind != SymbolKind::module) {
+    in_.sink().error(code::bad_rule, rule.module.span,
+                     "`" + rule.module.text + "` is a " + std::string(word(*symbol)) + ", not a module");
+    return;
+  }
+  each_of_type(block.info, *symbol, block, block.path, block.only, static_cast<int>(std::count(block.only.begin(), block.only.end(), ';')) + (block.only.empty() ? 0 : 1), rule.rules);
 }
 
-// ---- gguf -----------------------------------------------------------------------------------------------------------
-
-namespace {
-
-struct Transform {
-  std::string_view name;
-  std::size_t least, most;
-};
-constexpr Transform transforms[] = {
-    {"transpose", 2, 2},
-    {"reshape", 1, 1},
-    {"stack", 1, 1},
-    {"split", 1, 1},
-    {"concat", 2, 2},
-    {"unzip", 1, 1},
-    {"deinterleave_rope_rows", 1, 2},
-    {"offset", 1, 1},
-    {"cast", 1, 1},
-};
-
-}  // namespace
-
-void CheckpointRulesReader::check_via(const std::vector<ast::Call>& via) {
-  for (const ast::Call& call : via) {
-    const auto it = std::find_if(std::begin(transforms), std::end(transforms),
-                                 [&](const Transform& t) { return t.name == call.name.text; });
-    if (it == std::end(transforms)) {
-      std::vector<std::string> names;
-      for (const Transform& t : transforms) names.emplace_back(t.name);
-      const std::string near = diag::did_you_mean(call.name.text, names);
-      in_.sink()
-          .error(code::bad_rule, call.name.span, "there is no transform `" + call.name.text + "`")
-          .help(near.empty() ? "there are " + listed(names, names.size()) : near);
-      continue;
+void CheckpointRulesReader::each_of_type(ClassInfo& info, const Symbol& type, Block& block, const std::string& path,
+                                         const std::string& only, int depth, const std::vector<ast::RulePtr>& rules) {
+  children(info, path, only, depth, [&](ClassInfo& child, const std::string& below, const std::string& bounds, int deep) {
+    for (const ModuleDef::Level& level : child.instance->def.levels) {
+      if (level.symbol != &type) continue;
+      Block inner{child, below, file_name(below), bounds, block.def, 0, block.set, block.alternative};
+      const std::vector<std::string> own = own_;
+      read_rules(inner, rules);
+      own_ = own;
     }
-    const std::size_t given = call.args ? call.args->items.size() : 0;
-    if (given >= it->least && given <= it->most) continue;
-    in_.sink().error(code::bad_rule, call.span,
-                     "`" + call.name.text + "` takes " + counted(it->least, "argument") +
-                         (it->most > it->least ? " or " + std::to_string(it->most) : "") + ", not " +
-                         std::to_string(given));
-  }
-}
-
-void CheckpointRulesReader::check_rules(Block& block, const std::vector<ast::RulePtr>& rules) {
-  const auto condition = [&](const ast::ExprPtr& expr, const std::vector<const ast::Tensor*>& tensors) {
-    bool indices = false;
-    when(block, expr, tensors, indices);
-  };
-  for (const ast::RulePtr& rule : rules) {
-    switch (rule->kind) {
-      case ast::RuleKind::alias: {
-        const auto& alias = ast::as<ast::AliasRule>(*rule);
-        check_target(block, alias.alias);
-        check_target(block, alias.target);
-        condition(alias.when, {&alias.alias, &alias.target});
-        break;
-      }
-      case ast::RuleKind::map: {
-        const auto& map = ast::as<ast::MapRule>(*rule);
-        std::vector<const ast::Tensor*> tensors;
-        for (const ast::Tensor& t : map.file.items) tensors.push_back(&t);
-        for (const ast::Tensor& t : map.model.items) {
-          tensors.push_back(&t);
-          check_target(block, t);
-        }
-        check_via(map.via);
-        for (const ast::Call& call : map.via) {
-          if (!call.args) continue;
-          for (const ast::Arg& arg : call.args->items)
-            in_.evaluator().touch(*arg.value, block.info.instance->environment(block.level));
-        }
-        condition(map.when, tensors);
-        break;
-      }
-      case ast::RuleKind::via: {
-        const auto& via = ast::as<ast::ViaRule>(*rule);
-        check_target(block, via.tensor);
-        check_via(via.via);
-        condition(via.when, {&via.tensor});
-        break;
-      }
-      case ast::RuleKind::ignore: {
-        const auto& ignore = ast::as<ast::IgnoreRule>(*rule);
-        std::vector<const ast::Tensor*> tensors;
-        for (const ast::Tensor& t : ignore.tensors) tensors.push_back(&t);
-        condition(ignore.when, tensors);
-        break;
-      }
-      case ast::RuleKind::encode: {
-        const auto& encode = ast::as<ast::EncodeRule>(*rule);
-        in_.evaluator().touch(*encode.encoding, block.info.instance->environment(block.level));
-        condition(encode.when, {&encode.tensor});
-        break;
-      }
-      case ast::RuleKind::one_of:
-        for (const auto& alternative : ast::as<ast::OneOfRule>(*rule).alternatives)
-          check_rules(block, alternative.rules);
-        break;
-      case ast::RuleKind::for_: {
-        // Rules relative to each instance of a type: their names are that module's own.
-        const auto& per_type = ast::as<ast::ForRule>(*rule);
-        bool failed = false;
-        const FileSymbols& file = *block.info.instance->def.levels[block.level].symbol->file;
-        const Symbol* symbol = resolve(file, per_type.module.text, per_type.module.span, in_.sink(), failed);
-        if (symbol == nullptr && !failed) {
-          in_.evaluator().report_unknown_name(per_type.module, Environment(&file));
-        } else if (symbol != nullptr && symbol->kind != SymbolKind::module) {
-          in_.sink().error(code::bad_rule, per_type.module.span,
-                           "`" + per_type.module.text + "` is a " + std::string(word(*symbol)) + ", not a module");
-        }
-        for (const ast::RulePtr& inner : per_type.rules) {
-          if (const auto* via = ast::try_as<ast::ViaRule>(*inner)) check_via(via->via);
-        }
-        break;
-      }
-      case ast::RuleKind::config: check_config(ast::as<ast::ConfigRule>(*rule)); break;
-    }
-  }
+    each_of_type(child, type, block, below, bounds, deep, rules);
+  });
 }
 
 // The keys that a config block builds are keys that some configuration reads.
-void CheckpointRulesReader::check_config(const ast::ConfigRule& rule) {
+void CheckpointRulesReader::check_config(Block& block, const ast::ConfigRule& rule) {
+  if (rules_.format == "safetensors") {
+    in_.sink().error(
+        code::bad_rule, rule.span,
+        "`config { … }` builds a configuration of a GGUF file's metadata: beside safetensors there is a config.json");
+    return;
+  }
+  if (&block.info != in_.info(in_.module().root)) {
+    in_.sink().error(code::bad_rule, rule.span, "`config { … }` stands in the model's own block: there is one configuration");
+    return;
+  }
   std::vector<std::string> keys;
   for (const auto& [name, value] : in_.info(in_.module().root)->instance->recipe.arguments) {
     if (!value.is(ValueKind::config)) continue;

@@ -135,13 +135,22 @@ class Resolved {
   }
 
   void checkpoint(const graph::CheckpointRules& rules) {
-    line(1, "checkpoint " + rules.format);
-    for (const auto& r : rules.renames) line(2, r.file + " = " + r.model + place(r.where));
-    for (const auto& r : rules.aliases) {
-      line(2,
-           "alias " + r.weight + " = " + r.target + (r.off_when.empty() ? "" : " off: " + r.off_when) + place(r.where));
+    const auto place = [](const std::string& where) { return where.empty() ? "" : "    // " + where; };
+    const auto only = [](const std::string& text) { return text.empty() ? "" : " only " + text; };
+    line(1, "checkpoint " + rules.format + (rules.architecture.empty() ? "" : " \"" + rules.architecture + "\""));
+    for (const auto& r : rules.maps) {
+      const auto side = [](const std::vector<std::string>& all) {
+        return all.size() == 1 ? all.front() : "[" + join(all, ", ") + "]";
+      };
+      std::string text = r.file.empty() ? side(r.model) : side(r.file) + " = " + side(r.model);
+      if (!r.via.empty()) text += " via " + r.via;
+      if (r.set >= 0) text = "one_of " + rules.sets[static_cast<std::size_t>(r.set)].alternatives[static_cast<std::size_t>(r.alternative)] + ": " + text;
+      line(2, text + only(r.only) + place(r.where));
     }
-    for (const auto& r : rules.ignores) line(2, "ignore " + r.pattern + place(r.where));
+    for (const auto& r : rules.aliases)
+      line(2, "alias " + r.weight + " = " + r.target + (r.when.empty() ? "" : " off: " + r.when) + place(r.where));
+    for (const auto& r : rules.ignores) line(2, "ignore " + r.pattern + only(r.only) + place(r.where));
+    for (const auto& r : rules.encodes) line(2, "encode " + r.pattern + " as " + r.name + only(r.only));
   }
 
   const graph::Module& m_;

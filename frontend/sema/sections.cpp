@@ -6,6 +6,7 @@
 #include "frontend/sema/checkpoint_rules.h"
 #include "runtime/abi/encoding.h"
 #include "runtime/base/strings.h"
+#include "runtime/checkpoint/tensor_pattern.h"
 
 namespace modelc::sema {
 
@@ -67,6 +68,8 @@ class Sections {
         const bool word = !t.quoted && t.segs.size() == 1 &&
                           (t.text == "compute" || t.text == "residual" || t.text == "cache" || t.text == "state");
         if (!word) target(t);
+        if (const auto dtype = dtype_from_name(entry.dtype.text))
+          in_.module().policy.push_back({t.text, !word, *dtype});
       }
       if (std::find(dtypes.begin(), dtypes.end(), entry.dtype.text) != dtypes.end()) continue;
       in_.sink()
@@ -128,7 +131,7 @@ class Sections {
 std::string_view later(ast::ItemKind kind) {
   switch (kind) {
     case ast::ItemKind::policy:
-      return "`policy` takes effect in a later version: everything is computed, carried and cached in f32";
+      return "`policy` takes effect in a later version of generated code: it computes, carries and caches in f32";
     case ast::ItemKind::quantize:
       return "`quantize` takes effect in a later version: weights are used as the checkpoint stores them";
     case ast::ItemKind::shard: return "`shard` takes effect in a later version: the whole model runs on one device";
@@ -138,6 +141,28 @@ std::string_view later(ast::ItemKind kind) {
 }
 
 }  // namespace
+
+graph::eval::Precision precision_of(const graph::Module& module) {
+  graph::eval::Precision out;
+  DType compute = DType::f32;
+  std::vector<std::pair<TensorPattern, DType>> modules;
+  for (const graph::PolicyRule& r : module.policy) {
+    if (r.pattern) modules.emplace_back(TensorPattern(r.target), r.dtype);
+    else if (r.target == "compute") compute = r.dtype;
+    else if (r.target == "residual") out.residual = r.dtype;
+    else if (r.target == "cache") out.cache = r.dtype;
+    else out.state = r.dtype;
+  }
+  if (module.policy.empty()) return out;
+  out.compute = [compute, modules = std::move(modules)](const std::string& path) {
+    for (auto it = modules.rbegin(); it != modules.rend(); ++it) {
+      std::string rest;
+      if (it->first.match_prefix(path, rest)) return it->second;
+    }
+    return compute;
+  };
+  return out;
+}
 
 void check_sections(Instances& instances, ClassInfo& root, const Imports& imports, std::vector<std::string>& notes) {
   const ModuleDef& def = root.instance->def;

@@ -4,13 +4,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/abi/checkpoint_rules.h"
 #include "runtime/abi/dtype.h"
 #include "runtime/base/result.h"
 #include "runtime/checkpoint/index.h"
+#include "runtime/checkpoint/transform.h"
 
 namespace modelc {
 
@@ -23,32 +27,37 @@ struct MappingWeight {
   std::vector<std::string> origins;                        // "hidden_size = 40 from config.json:12"
   std::optional<DType> dtype;                              // required dtype; none: any float encoding
   bool has_default = false;
-};
-struct MappingRules {                                      // patterns of tensor_pattern.h
-  // The weight takes the target's tensor when it has none of its own; with one of its own, both must be equal.
-  struct Alias {
-    std::string weight, target;
-    // Of an alias that the config turned off, so that the missing weight can say why: its condition
-    // ("c.tie_word_embeddings") and the values in it ("tie_word_embeddings = false from config.json:24").
-    std::string when, because;
-  };
-  // Weights (or all weights below a module) that match `model` are called `file` in the checkpoint. Of several that
-  // match, the one with the most components in `model` counts; of those the first.
-  struct Rename { std::string file, model; };
-  std::vector<Alias> aliases;
-  std::vector<std::string> ignores;                        // tensors of the file that nothing needs
-  std::vector<Rename> renames;
+  std::string own = {};                                    // its path in its module: "weight"; "": the last component
 };
 struct MappingOptions { bool strict = true; bool auto_cast = false; };
 
+// Rows of a tensor of the file: its elements [first, first + rows) along axis 0 (a scalar has one row).
+struct WeightPart {
+  std::size_t tensor = 0;                                  // index into the checkpoint's tensors
+  std::int64_t first = 0, rows = 1;
+  // Where the tensor is stored in parts: which of Mapping::encodes, and the tensors of its parts (`tensor` is the first).
+  std::optional<std::size_t> encode = {};
+  std::vector<std::size_t> coded = {};
+};
+// Where a weight comes from. One data type for the check, the load and the evaluator; weight_data.h reads it.
 struct WeightSource {
   enum class Kind : std::uint8_t { tensor, alias, default_value } kind = Kind::tensor;
-  std::size_t tensor = 0;                                  // index into the checkpoint's tensors (alias: the target's)
-  bool compare_alias = false;                              // alias whose own tensor is there too: bytes must be equal
-  std::size_t own_tensor = 0;                              // that tensor
+  // Without a plan the parts' rows, one after the other, are the weight's rows, in its order: they can stay where they
+  // lie, each in its own encoding. With one, the parts are whole tensors, and the weight is result `pick` of the plan.
+  std::vector<WeightPart> parts;
+  std::shared_ptr<const TransformPlan> plan;
+  std::size_t pick = 0;
+  // Of an alias whose own tensors are there too: where they are. Both must be equal.
+  std::shared_ptr<const WeightSource> own;
+
+  bool as_stored() const {                                 // no bytes have to be made
+    for (const WeightPart& p : parts)
+      if (p.encode) return false;
+    return plan == nullptr;
+  }
 };
 struct Problem {                                           // one line of the report, grouped over alike names
-  std::string kind;                                        // missing-weight, unexpected-tensor, shape, dtype
+  std::string kind;                                        // missing-weight, unexpected-tensor, shape, dtype, layout, parts, one-of, architecture
   std::string message;
   std::vector<std::string> notes;
   std::string help;
@@ -56,6 +65,7 @@ struct Problem {                                           // one line of the re
 };
 struct Mapping {
   std::string checkpoint;                                  // the path that was asked for
+  std::vector<MappingRules::Encode> encodes;               // what WeightPart::encode counts
   std::vector<WeightSource> sources;                       // one per weight, in order; void when there are problems
   std::vector<std::string> notes;                          // aliases used, tensors ignored (counted by pattern), …
   std::vector<std::string> left_to_load;                   // what only bytes can tell: that an alias equals its target
@@ -64,9 +74,11 @@ struct Mapping {
 
 Mapping map_weights(const std::vector<MappingWeight>& weights, const MappingRules& rules, const CheckpointIndex& index,
                     const MappingOptions& options);
+// The rules of the checkpoint's format; without any, none.
+MappingRules rules_for(std::span<const MappingRules> all, const CheckpointIndex& index);
 // The whole report as one Error (kind "checkpoint"), for a load; at most `cap` problems in full, the rest counted.
 Error as_error(const Mapping& mapping, std::size_t cap = 40);
-// An encoding that a weight without declared dtype may have: what kernels read, or what is made f32 at load (f64).
+// An encoding that a weight without declared dtype may have: what kernels read, or what is made f32 at load.
 bool is_loadable(Encoding encoding);
 
 }  // namespace modelc

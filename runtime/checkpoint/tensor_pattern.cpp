@@ -25,7 +25,9 @@ bool part_matches(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
+// A number; or "{1}", which stands for one in names that are patterns themselves.
 bool is_index(std::string_view text) {
+  if (text.size() > 2 && text.front() == '{' && text.back() == '}') text = text.substr(1, text.size() - 2);
   if (text.empty() || (text.size() > 1 && text[0] == '0')) return false;
   for (char c : text)
     if (c < '0' || c > '9') return false;

@@ -1,13 +1,12 @@
 // Loading: which tensor each weight is (checkpoint/mapping.h decides), its bytes, the constants, and bind().
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <set>
 
 #include "runtime/base/strings.h"
-#include "runtime/encoding/convert.h"
 #include "runtime/checkpoint/mapping.h"
+#include "runtime/checkpoint/weight_data.h"
 #include "runtime/device/binder.h"
 #include "runtime/device/port_dims.h"
 
@@ -36,25 +35,13 @@ MappingWeight mapping_weight(const NamedParameter& p) {
   return w;
 }
 
-MappingRules mapping_rules(const CheckpointRulesData& data) {
-  MappingRules rules;
-  for (const auto& a : data.aliases) rules.aliases.push_back({a.weight, a.target, a.when, a.because});
-  for (const char* p : data.ignores) rules.ignores.emplace_back(p);
-  for (const auto& r : data.renames) rules.renames.push_back({r.file, r.model});
-  return rules;
-}
-
-// A tensor whose bytes are at hand.
-struct Stored {
-  const TensorInfo* info = nullptr;
-  TensorBytes bytes;
-};
-
 class Loader {
  public:
-  Loader(ModelImpl& impl, std::shared_ptr<const CheckpointIndex> index, const LoadOptions& options, LoadReport& report)
+  Loader(ModelImpl& impl, std::shared_ptr<const CheckpointIndex> index, const Mapping& mapping,
+         const LoadOptions& options, LoadReport& report)
       : impl_(impl),
         index_(index),
+        mapping_(mapping),
         data_(index, options.no_mmap ? FileAccess::read : FileAccess::map),
         report_(report) {}
 
@@ -66,61 +53,80 @@ class Loader {
       return set_values(w, std::vector<float>(static_cast<std::size_t>(w.spec.shape.count()),
                                               static_cast<float>(*w.spec.default_value)));
     }
-    auto stored = open(source.tensor);
-    if (!stored) return std::move(stored.error());
-    const std::string& file = index_->file_of(*stored->info).label;
-    w.source = file + ": " + stored->info->name;
-    if (source.kind == WeightSource::Kind::alias) {
-      w.source = "alias of " + stored->info->name;
-      if (source.compare_alias) {
-        auto own = open(source.own_tensor);
-        if (!own) return std::move(own.error());
-        if (Status s = compare(p.name, *own, *stored); !s) return s;
-      }
+    count(source);
+    w.source = source.kind == WeightSource::Kind::alias ? "alias of " + index_->tensors()[source.parts[0].tensor].name
+                                                        : describe(*index_, source);
+    const TensorShape shape(w.spec.shape.axes().begin(), w.spec.shape.axes().end());
+    if (source.own) {
+      auto note = compare_alias(data_, mapping_, source, p.name, shape);
+      if (!note) return std::move(note.error());
+      report_.notes.push_back(std::move(*note));
     }
-    return bind(w, *stored);
+    return bind(w, source, shape);
+  }
+
+  // What of the files' encodings no kernel reads.
+  void note_decoded() {
+    for (const auto& [encoding, n] : decoded_)
+      report_.notes.push_back(counted(n, "weight") + " stored as " + std::string(name(encoding)) +
+                              ", which no kernel reads yet: decoded to f32 in memory");
   }
 
  private:
-  Result<Stored> open(std::size_t tensor) {
-    Stored s;
-    s.info = &index_->tensors()[tensor];
-    auto bytes = data_.bytes(*s.info);
-    if (!bytes) return std::move(bytes.error());
-    s.bytes = std::move(*bytes);
-    if (seen_.insert(tensor).second) {
-      report_.parameters += s.info->elements();
-      report_.bytes += static_cast<std::int64_t>(s.info->size);
-    }
-    return s;
+  void count(const WeightSource& source) {
+    for (const WeightPart& part : source.parts)
+      for (std::size_t t : part.coded.empty() ? std::vector<std::size_t>{part.tensor} : part.coded) {
+        if (!seen_.insert(t).second) continue;
+        const TensorInfo& info = index_->tensors()[t];
+        report_.parameters += info.elements();
+        report_.bytes += static_cast<std::int64_t>(info.size);
+      }
   }
 
-  // A tensor's bytes on the device; placed once, however many weights are it.
-  Result<const Buffer*> placed(const Stored& s) {
-    const auto known = placed_.find(s.info);
+  // A tensor's bytes on the device; placed once, however many weights are it or rows of it.
+  Result<const Buffer*> placed(const TensorInfo& info) {
+    const auto known = placed_.find(&info);
     if (known != placed_.end()) return known->second;
-    const auto at = static_cast<std::uint64_t>(s.bytes.data - s.bytes.owner->data());
-    auto buffer = impl_.device->place(s.bytes.owner, at, static_cast<std::int64_t>(s.bytes.size));
+    auto bytes = data_.bytes(info);
+    if (!bytes) return std::move(bytes.error());
+    const auto at = bytes->size > 0 ? static_cast<std::uint64_t>(bytes->data - bytes->owner->data()) : 0;
+    auto buffer = impl_.device->place(bytes->owner, at, static_cast<std::int64_t>(bytes->size));
     if (!buffer) return std::move(buffer.error());
     impl_.buffers.push_back(*buffer);
-    placed_.emplace(s.info, *buffer);
+    placed_.emplace(&info, *buffer);
     return *buffer;
   }
 
-  // Makes `buffer` the rows of w, a matrix or a table.
-  Status set_rows(Weight& w, Encoding encoding, const Buffer* buffer) {
-    const Shape& shape = w.spec.shape;
-    w.matrix.columns = shape.rank() > 1 ? shape[-1] : 1;
+  static RowBlock block_of(Encoding encoding, std::int64_t rows, std::int64_t columns, const Buffer* buffer, std::int64_t offset) {
+    const std::int64_t row[] = {columns};
     RowBlock block;
     block.encoding = encoding;
-    block.rows = 1;
-    for (int i = 0; i < std::max(shape.rank() - 1, 1); ++i) block.rows *= shape[i];
-    const std::int64_t row[] = {w.matrix.columns};
+    block.rows = rows;
     block.row_bytes = stored_bytes(encoding, row).value_or(0);
-    block.data = {buffer, 0, DType::u8, {block.rows * block.row_bytes}};
-    w.matrix.blocks = {block};
+    block.data = {buffer, offset, DType::u8, {rows * block.row_bytes}};
+    return block;
+  }
+
+  // Makes the blocks, one below the other, the rows of w, a matrix or a table.
+  Status set_blocks(Weight& w, std::vector<RowBlock> blocks) {
+    const Shape& shape = w.spec.shape;
+    w.matrix.columns = shape.rank() > 1 ? shape[-1] : 1;
+    std::int64_t first = 0;
+    for (RowBlock& b : blocks) {
+      b.first = first;
+      first += b.rows;
+    }
+    w.matrix.blocks = std::move(blocks);
     if (w.spec.role != WeightRole::table) return {};       // matrices are prepared when they are packed
     return impl_.device->prepare(w.matrix, MatrixUse::rows);
+  }
+
+  // Makes `buffer` the rows of w.
+  Status set_rows(Weight& w, Encoding encoding, const Buffer* buffer) {
+    const Shape& shape = w.spec.shape;
+    std::int64_t rows = 1;
+    for (int i = 0; i < std::max(shape.rank() - 1, 1); ++i) rows *= shape[i];
+    return set_blocks(w, {block_of(encoding, rows, shape.rank() > 1 ? shape[-1] : 1, buffer, 0)});
   }
 
   Status set_values(Weight& w, std::span<const float> values) {
@@ -131,64 +137,47 @@ class Loader {
     return {};
   }
 
-  Status bind(Weight& w, const Stored& s) {
-    const Encoding encoding = s.info->encoding;
+  Status bind(Weight& w, const WeightSource& source, const TensorShape& shape) {
     const MatrixUse use = w.spec.role == WeightRole::table ? MatrixUse::rows : MatrixUse::product;
-    if (w.spec.role != WeightRole::vector && impl_.device->reads(encoding, use)) {
-      auto buffer = placed(s);
-      if (!buffer) return std::move(buffer.error());
-      return set_rows(w, encoding, *buffer);
+    if (w.spec.role != WeightRole::vector) {
+      bool stays = source.as_stored();
+      for (const WeightPart& p : source.parts) stays = stays && impl_.device->reads(index_->tensors()[p.tensor].encoding, use);
+      if (stays) {
+        std::vector<RowBlock> blocks;
+        const std::int64_t columns = shape.size() > 1 ? shape.back() : 1;
+        for (const WeightPart& p : source.parts) {
+          const TensorInfo& info = index_->tensors()[p.tensor];
+          auto buffer = placed(info);
+          if (!buffer) return std::move(buffer.error());
+          const std::int64_t rows = info.shape.empty() ? 1 : info.shape[0];
+          const std::int64_t row = rows > 0 ? static_cast<std::int64_t>(info.size) / rows : 0;
+          const std::int64_t width = rows > 0 ? info.elements() / rows : 0;
+          blocks.push_back(block_of(info.encoding, columns > 0 ? p.rows * width / columns : 0, columns, *buffer, p.first * row));
+        }
+        return set_blocks(w, std::move(blocks));
+      }
+      auto made = read_weight(data_, mapping_, source, shape);
+      if (!made) return std::move(made.error());
+      if (impl_.device->reads(made->encoding, use)) {
+        const Tensor t = own_tensor(impl_, DType::u8, {static_cast<std::int64_t>(made->bytes.size())});
+        impl_.device->write(made->bytes, t);
+        return set_rows(w, made->encoding, t.buffer);
+      }
+      if (block_elements(made->encoding) > 1) ++decoded_[made->encoding];
     }
-    const auto dtype = dtype_of(encoding);
-    if (!dtype)
-      return Error{"encoding", s.info->name + " is stored as " + std::string(name(encoding)) +
-                   ", which is not carried out", {}, {}};
-    if (!is_float(*dtype))
-      return Error{"encoding", s.info->name + " is stored as " + std::string(name(*dtype)) +
-                   "; weights of whole numbers are not carried out", {}, {}};
-    auto values = data_.read_f32(*s.info);
+    auto values = read_weight_f32(data_, mapping_, source, shape);
     if (!values) return std::move(values.error());
     return set_values(w, *values);
   }
 
-  // An alias whose own tensor is in the file too: all rows must be equal, as numbers.
-  Status compare(const std::string& weight, const Stored& own, const Stored& target) {
-    const std::int64_t rows = own.info->shape.empty() ? 1 : own.info->shape[0];
-    if (rows == 0) return {};
-    const auto row_of = [&](const Stored& s, std::int64_t r) {
-      const std::size_t n = s.bytes.size / static_cast<std::size_t>(rows);
-      return std::span(s.bytes.data + static_cast<std::size_t>(r) * n, n);
-    };
-    const auto width = static_cast<std::size_t>(own.info->elements() / rows);
-    std::vector<float> a(width), b(width);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const auto x = row_of(own, r), y = row_of(target, r);
-      const auto one = dtype_of(own.info->encoding), other = dtype_of(target.info->encoding);
-      bool equal = own.info->encoding == target.info->encoding && std::memcmp(x.data(), y.data(), x.size()) == 0;
-      if (!equal && one != other && one && other && convert_to_f32(*one, x.data(), a) &&
-          convert_to_f32(*other, y.data(), b))
-        equal = std::memcmp(a.data(), b.data(), width * sizeof(float)) == 0;
-      if (equal) continue;
-      Error e;
-      e.kind = "alias-conflict";
-      e.message = own.info->name + " differs from " + target.info->name + ", of which " + weight +
-                  " is an alias: first in row " + std::to_string(r);
-      e.notes = {own.info->name + " in " + index_->file_of(*own.info).label,
-                 target.info->name + " in " + index_->file_of(*target.info).label};
-      e.help = "if the two are one, take " + own.info->name +
-               " out of the checkpoint; if not, turn the alias off in the config";
-      return e;
-    }
-    report_.notes.push_back(own.info->name + " is there beside its alias " + target.info->name + ", and equal to it");
-    return {};
-  }
-
   ModelImpl& impl_;
   std::shared_ptr<const CheckpointIndex> index_;
+  const Mapping& mapping_;
   CheckpointData data_;
   LoadReport& report_;
   std::map<const TensorInfo*, const Buffer*> placed_;
   std::set<std::size_t> seen_;
+  std::map<Encoding, std::uint64_t> decoded_;              // weights, by what no kernel reads
 };
 
 Result<std::shared_ptr<Device>> device_for(const LoadOptions& options) {
@@ -199,6 +188,11 @@ Result<std::shared_ptr<Device>> device_for(const LoadOptions& options) {
 }
 
 }  // namespace
+
+Status Model::load_weights(const CheckpointIndex& checkpoint, std::span<const CheckpointRulesData> rules,
+                           const LoadOptions& options) {
+  return load_weights(checkpoint, rules_for(rules, checkpoint), options);
+}
 
 Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules,
                            const LoadOptions& options) {
@@ -229,14 +223,15 @@ Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRu
   impl_->states = tree.states();
   std::vector<MappingWeight> weights;
   for (const NamedParameter& p : tree.weights()) weights.push_back(mapping_weight(p));
-  const Mapping mapping = map_weights(weights, mapping_rules(rules), checkpoint, {options.strict, options.auto_cast});
+  const Mapping mapping = map_weights(weights, rules, checkpoint, {options.strict, options.auto_cast});
   if (!mapping.problems.empty()) return as_error(mapping);
   report_.notes = mapping.notes;
 
   try {
-    Loader loader(*impl_, std::make_shared<const CheckpointIndex>(checkpoint), options, report_);
+    Loader loader(*impl_, std::make_shared<const CheckpointIndex>(checkpoint), mapping, options, report_);
     for (std::size_t i = 0; i < weights.size(); ++i)
       if (Status s = loader.place(tree.weights()[i], mapping.sources[i]); !s) return s;
+    loader.note_decoded();
     ModelBinder binder(*impl_);
     for (Module* m : tree.bottom_up()) m->bind(binder);
   } catch (StepFailure& f) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/abi/checkpoint_rules.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "runtime/checkpoint/index.h"
@@ -35,20 +36,9 @@ struct LoadReport {
   double seconds = 0;
 };
 
-// The checkpoint rules of the .model file, as whole names (language.md section 5): generated as static data, and read
+// The checkpoint rules of the .model file, as whole names (language.md section 5): generated as data, one a format, and read
 // by the compiler's own check too, so that both say the same.
-struct CheckpointRulesData {
-  struct Alias {
-    const char* weight;
-    const char* target;
-    const char* when = "";                                 // of an alias that the config turned off: its condition …
-    const char* because = "";                              // … and why: "tied = false from config.json:24"
-  };
-  struct Rename { const char* file; const char* model; };
-  std::vector<Alias> aliases = {};
-  std::vector<const char*> ignores = {};
-  std::vector<Rename> renames = {};
-};
+using CheckpointRulesData = MappingRules;
 
 // One input or output of an entry.
 struct PortDesc {
@@ -153,6 +143,9 @@ class Model : public Module {
   // Generated load() calls it on a fresh object: binds every weight (strict, all problems in one Error), computes
   // constants, calls bind() bottom up.
   Status load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules, const LoadOptions& options);
+  // The same with the rules of several formats: those of the checkpoint's count.
+  Status load_weights(const CheckpointIndex& checkpoint, std::span<const CheckpointRulesData> rules,
+                      const LoadOptions& options);
   // Generated: runs entry `index` on device tensors; inputs and outputs in the order of entries()[index].
   virtual void run(int index, Step& step, std::span<const Tensor> inputs, std::span<const Tensor> outputs) const = 0;
   // What call() and logits() are made of, for generated typed methods: checks every argument, runs entry `index`, moves

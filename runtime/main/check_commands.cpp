@@ -18,7 +18,15 @@ int run_verify(const Options& o, const ModelFactory& factory) {
     std::printf("%s on %s\n%s", loaded->model->name(), loaded->model->device().description().c_str(),
                 report_text(*report, o.verify).c_str());
     // What was done to the bytes on the way in belongs beside a difference.
-    if (!report->passed) std::printf("weights are used as stored: no transform is declared for any of them\n");
+    if (!report->passed) {
+      bool any = false;
+      for (const std::string& note : loaded->model->load_report().notes)
+        if (note.starts_with("made by `via")) {
+          std::printf("%s\n", note.c_str());
+          any = true;
+        }
+      if (!any) std::printf("weights are used as stored: no transform is declared for any of them\n");
+    }
   }
   return report->passed ? 0 : 1;
 }

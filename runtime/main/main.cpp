@@ -17,7 +17,7 @@ int fail(const Error& error) {
 }
 
 std::optional<Loaded> load(const Options& o, const ModelFactory& factory) {
-  auto index = open_checkpoint(o.checkpoint);
+  auto index = open_checkpoint(o.checkpoint, o.open);
   if (!index) {
     fail(index.error());
     return std::nullopt;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/open.h"
 #include "runtime/device/model.h"
 #include "runtime/generate/compare.h"
 #include "runtime/sampler/sampler.h"
@@ -17,6 +18,7 @@ enum class Command : std::uint8_t { generate, verify, same, bench, info };
 struct Options {
   Command command = Command::generate;
   std::vector<std::string> checkpoint;                     // one folder or file, or several files
+  OpenOptions open;
   LoadOptions load;
   bool json = false;
 

@@ -34,8 +34,8 @@ allowed frontend/source runtime/base runtime/abi
 allowed frontend/diagnostics frontend/source runtime/base runtime/abi
 allowed frontend/syntax frontend/source frontend/diagnostics runtime/base runtime/abi
 allowed frontend/graph runtime/base runtime/abi
-# The patterns of checkpoint rules are matched by one matcher, at compile time and at load.
-allowed frontend/sema frontend/syntax frontend/graph frontend/source frontend/diagnostics runtime/base runtime/abi runtime/checkpoint/tensor_pattern.h
+# The patterns and transforms of checkpoint rules are read by one text, at compile time and at load.
+allowed frontend/sema frontend/syntax frontend/graph frontend/source frontend/diagnostics runtime/base runtime/abi runtime/checkpoint/tensor_pattern.h runtime/checkpoint/transform.h
 allowed codegen/plan frontend/graph runtime/base runtime/abi
 allowed codegen/lower codegen/plan frontend/graph runtime/base runtime/abi runtime/device/map.h
 allowed codegen/emit codegen/plan frontend/graph runtime/base runtime/abi

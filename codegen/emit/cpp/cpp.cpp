@@ -105,32 +105,72 @@ std::string axis_table(const plan::Program& p) {
   return s + "}};\n\n";
 }
 
-std::string rule_table(const graph::Module& m) {
-  const graph::CheckpointRules* rules = nullptr;
-  for (const graph::CheckpointRules& r : m.checkpoints)
-    if (r.format == "safetensors") rules = &r;
-  std::string s = "const modelc::CheckpointRulesData rule_table = {";
-  if (!rules) return s + "};\n";
-  std::vector<std::string> lists;
+std::string braced(const std::vector<std::string>& texts) {
+  std::string s;
+  for (const std::string& t : texts) s += (s.empty() ? "" : ", ") + string_literal(t);
+  return "{" + s + "}";
+}
+
+// The rules of one format.
+std::string rules_text(const graph::CheckpointRules& rules) {
+  std::vector<std::string> lists = {"    .format = " + string_literal(rules.format)};
+  if (!rules.architecture.empty()) lists.push_back("    .architecture = " + string_literal(rules.architecture));
   std::vector<std::string> rows;
-  for (const graph::AliasRule& a : rules->aliases) {
+  const auto finish_list = [&] {
+    if (!rows.empty()) lists.push_back(fmt::format("{}}}", fmt::join(rows, ",\n")));
+    rows.clear();
+  };
+  const auto row = [&](const std::string& list, const std::vector<std::string>& parts) {
+    rows.push_back(wrapped(rows.empty() ? "    ." + list + " = {{" : std::string(list.size() + 9, ' ') + "{", parts, "}"));
+  };
+  for (const auto& a : rules.aliases) {
     std::vector<std::string> parts = {".weight = " + string_literal(a.weight), ".target = " + string_literal(a.target)};
-    if (!a.off_when.empty()) {
-      parts.push_back(".when = " + string_literal(a.off_when));
-      parts.push_back(".because = " + string_literal(a.off_because));
+    if (!a.when.empty()) {
+      parts.push_back(".when = " + string_literal(a.when));
+      parts.push_back(".because = " + string_literal(a.because));
     }
-    rows.push_back(wrapped(rows.empty() ? "    .aliases = {{" : "                {", parts, "}"));
+    row("aliases", parts);
   }
-  if (!rows.empty()) lists.push_back(fmt::format("{}}}", fmt::join(rows, ",\n")));
-  rows.clear();
-  for (const graph::IgnoreRule& i : rules->ignores) rows.push_back(string_literal(i.pattern));
-  if (!rows.empty()) lists.push_back(wrapped("    .ignores = {", rows, "}"));
-  rows.clear();
-  for (const graph::RenameRule& r : rules->renames)
-    rows.push_back(fmt::format("{{.file = {}, .model = {}}}", string_literal(r.file), string_literal(r.model)));
-  if (!rows.empty()) lists.push_back(wrapped("    .renames = {", rows, "}"));
-  if (lists.empty()) return s + "};\n";
-  return s + "\n" + fmt::format("{}", fmt::join(lists, ",\n")) + ",\n};\n";
+  finish_list();
+  for (const auto& i : rules.ignores) {
+    std::vector<std::string> parts = {".pattern = " + string_literal(i.pattern)};
+    if (!i.only.empty()) parts.push_back(".only = " + string_literal(i.only));
+    row("ignores", parts);
+  }
+  finish_list();
+  for (const auto& r : rules.maps) {
+    std::vector<std::string> parts;
+    if (!r.file.empty()) parts.push_back(".file = " + braced(r.file));
+    parts.push_back(".model = " + braced(r.model));
+    if (!r.via.empty()) parts.push_back(".via = " + string_literal(r.via));
+    if (!r.only.empty()) parts.push_back(".only = " + string_literal(r.only));
+    if (r.set >= 0) parts.push_back(fmt::format(".set = {}, .alternative = {}", r.set, r.alternative));
+    row("maps", parts);
+  }
+  finish_list();
+  for (const auto& r : rules.sets) row("sets", {".where = " + string_literal(r.where), ".alternatives = " + braced(r.alternatives)});
+  finish_list();
+  for (const auto& e : rules.encodes) {
+    std::vector<std::string> parts = {".pattern = " + string_literal(e.pattern)};
+    if (!e.only.empty()) parts.push_back(".only = " + string_literal(e.only));
+    parts.push_back(".name = " + string_literal(e.name));
+    parts.push_back(".axes = " + string_literal(e.axes));
+    std::string all;
+    for (const auto& p : e.parts) all += (all.empty() ? "" : ", ") + braced({p.name, p.at, p.dtype, p.shape});
+    parts.push_back(".parts = {" + all + "}");
+    parts.push_back(".value = " + string_literal(e.value));
+    row("encodes", parts);
+  }
+  finish_list();
+  return fmt::format("{}", fmt::join(lists, ",\n"));
+}
+
+// One table a format.
+std::string rule_table(const graph::Module& m) {
+  std::string s = "const modelc::CheckpointRulesData rule_table[] = {\n";
+  for (const graph::CheckpointRules& r : m.checkpoints) s += "  {\n" + rules_text(r) + ",\n  },\n";
+  if (m.checkpoints.empty()) s += "  {},\n";
+  return s + "};\n";
 }
 
 std::string open_namespace(const std::string& name) { return name.empty() ? "" : fmt::format("namespace {} {{\n\n", name); }

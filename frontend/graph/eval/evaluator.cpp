@@ -20,6 +20,7 @@ struct Slot {
   Shared array;
   const Batch* batch = nullptr;
   const Sequences* sequences = nullptr;
+  bool carried = false;                          // by a loop: of the residual's type, and what is added to it
 };
 
 // Where code runs: an instance, and inside a repeat the element at hand.
@@ -52,6 +53,7 @@ struct Evaluator::Impl {
   const Module& module;
   WeightSource source;
   Trace trace;
+  Precision precision;
   DimTable dims;                                 // the module's; attributes that are dims are parsed into it
   std::optional<std::vector<std::string>> faults;
   std::vector<std::int64_t> axis_sizes;          // of the call at hand; -1: not bound
@@ -233,13 +235,16 @@ struct Evaluator::Impl {
     const auto [ref, path] = find(at, op.member);
     const std::vector<ClassId>& elements = list_of(module, ref)->elements;
     std::vector<Slot> carried;
-    for (const auto& v : op.operands) carried.push_back(values[v->index]);
+    for (const auto& v : op.operands) {
+      carried.push_back(values[v->index]);
+      carry(carried.back());
+    }
     for (std::size_t e = 0; e < elements.size(); ++e) {
       const Place element{elements[e], join_path(path, std::to_string(e)), nullptr};
       const Place inside{at.owner, at.path, &element};
       for (std::size_t i = 0; i < carried.size(); ++i) values[op.body->arguments[i].index] = carried[i];
       if (Status s = block(inside, f, *op.body, values); !s) return s;
-      for (std::size_t i = 0; i < carried.size(); ++i) carried[i] = values[op.body->results[i].index];
+      for (std::size_t i = 0; i < carried.size(); ++i) carry(carried[i] = values[op.body->results[i].index]);
     }
     for (std::size_t i = 0; i < carried.size(); ++i) values[op.results[i].index] = carried[i];
     return {};
@@ -312,11 +317,48 @@ struct Evaluator::Impl {
     const Reference reference = reference_of(op.kind);
     if (reference == nullptr) return failure("operation", what + " is not carried out yet");
     if (Status s = reference(c); !s) return s;
+    bool carried = false;
+    if (info(op.kind).elementwise)
+      for (const auto& v : op.operands) carried = carried || (v && values[v->index].carried);
+    if (c.state != nullptr) round_state(*c.state);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
-      if (Status s = check_range(c.results[i], f.values[op.results[i].index].type, what, "integer-range"); !s) return s;
+      const Value& v = f.values[op.results[i].index];
+      if (Status s = check_range(c.results[i], v.type, what, "integer-range"); !s) return s;
+      if (precision.compute) {
+        const auto path = [&] {
+          if (v.stage.empty()) return at.path;
+          const auto [from, rest] = start(at, v.stage);
+          return join_path(from->path, rest);
+        };
+        const DType own = precision.compute(path());
+        round(c.results[i], carried && bits(precision.residual) > bits(own) ? precision.residual : own);
+      }
       values[op.results[i].index].array = std::make_shared<const Array>(std::move(c.results[i]));
+      values[op.results[i].index].carried = carried;
     }
     return {};
+  }
+
+  static void round(Array& a, DType to) {
+    if (a.dtype != DType::f32 || to == DType::f32) return;
+    for (float& v : a.reals) v = round_to(to, v);
+  }
+  void round_state(State& s) const {
+    const bool cache = s.kind == StateKind::kv_cache || s.kind == StateKind::latent_cache || s.kind == StateKind::cross_cache;
+    const DType to = cache ? precision.cache : precision.state;
+    if (to == DType::f32) return;
+    for (auto& [number, slot] : s.slots)
+      for (std::vector<float>* values : {&slot.k, &slot.v})
+        for (float& v : *values) v = round_to(to, v);
+  }
+  // What a loop hands on is of the residual's type.
+  void carry(Slot& s) const {
+    if (!precision.compute || s.array == nullptr) return;
+    s.carried = true;
+    if (precision.residual == DType::f32 || s.array->dtype != DType::f32) return;
+    Array a = *s.array;
+    round(a, precision.residual);
+    s.array = std::make_shared<const Array>(std::move(a));
   }
 
   // ---- a call from outside ----
@@ -465,6 +507,7 @@ Evaluator::Evaluator(Evaluator&&) noexcept = default;
 Evaluator& Evaluator::operator=(Evaluator&&) noexcept = default;
 
 void Evaluator::set_trace(Trace trace) { impl_->trace = std::move(trace); }
+void Evaluator::set_precision(Precision precision) { impl_->precision = std::move(precision); }
 
 Result<Batch> Evaluator::batch(std::span<const Next> next, Outputs outputs) const {
   std::vector<Segment> segments;

@@ -39,6 +39,12 @@ struct Output {
   Array value;
 };
 
+// The types that a policy rounds values to as they are made. By default all are f32: exact arithmetic.
+struct Precision {
+  std::function<DType(const std::string& path)> compute = {};   // of the activations of the module there; none: f32
+  DType residual = DType::f32, cache = DType::f32, state = DType::f32;
+};
+
 class Evaluator {
  public:
   // The module must outlive the evaluator.
@@ -48,6 +54,7 @@ class Evaluator {
   Evaluator& operator=(Evaluator&&) noexcept;
 
   void set_trace(Trace trace);
+  void set_precision(Precision precision);
 
   // New tokens for sequences, each going on where its slot stands.
   struct Next {

@@ -75,11 +75,20 @@ TEST_CASE("everything that a module holds survives") {
               {"y", "float", 1e300 * 1e10},
               {"s", "string", "a\"b\x01"},
               {"b", "bool", false}};
-  m.checkpoints = {{"safetensors",
-                    {{"a.b", "c", {"f", 1, 2}, "", ""}, {"d", "e", {}, "c.tied", "tied = false from config.json:4"}},
-                    {{"**.x", {}}},
-                    {{"file.*", "model.*", {"f", 3, 4}}}},
-                   {"gguf", {}, {}, {}}};
+  CheckpointRules rules;
+  rules.aliases = {{"a.b", "c", "", "", "f:1:2"}, {"d", "e", "c.tied", "tied = false from config.json:4", ""}};
+  rules.ignores = {{"**.x"}, {"y.{i}", "i in 3..", "f:2:2"}};
+  rules.sets = {{"f:3:3", {"each", "stacked"}}};
+  rules.maps = {{.file = {"file.{i}"}, .model = {"model.{i}"}, .where = "f:3:4"},
+                {.file = {"a", "b"}, .model = {"c"}, .via = "concat(0, [1, 2])", .only = "1 in 0..3", .set = 0, .alternative = 1},
+                {.file = {}, .model = {"n.weight"}, .via = "offset(-1)"}};
+  rules.encodes = {{.pattern = "**", .only = "", .name = "e(1)", .axes = "... n", .parts = {{"codes", "{name}", "u8", "(... n)"}},
+                    .value = "(f32 codes)"}};
+  CheckpointRules other;
+  other.format = "gguf";
+  other.architecture = "some";
+  m.checkpoints = {rules, other};
+  m.policy = {{"compute", false, DType::bf16}, {"**.norm", true, DType::f32}};
   Class leaf;
   leaf.name = leaf.definition = "Leaf";
   leaf.leaf = true;
@@ -150,7 +159,7 @@ TEST_CASE("everything that a module holds survives") {
   CHECK(back.file == m.file);
   CHECK(back.classes[1].order ==
         std::vector<std::pair<char, std::uint32_t>>{{'m', 0}, {'s', 0}, {'m', 1}, {'s', 1}, {'m', 2}});
-  CHECK(back.checkpoints[0].aliases[1].off_because == "tied = false from config.json:4");
+  CHECK(back.checkpoints[0].aliases[1].because == "tied = false from config.json:4");
   CHECK(back.classes[0].weights[0].path.empty());
   CHECK(back.classes[0].weights[0].origins == w.origins);
   CHECK(back.classes[1].functions[0].body.ops[0].attrs == all.attrs);

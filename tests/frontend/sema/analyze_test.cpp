@@ -123,7 +123,7 @@ TEST_CASE("the graph knows the configuration's numbers, the program its files an
   for (const auto& fact : program.graph.config)
     eps = eps || (fact.name == "rms_norm_eps" && fact.type == "float" && std::get<double>(fact.value) == 1e-5);
   CHECK(eps);
-  CHECK(program.tests.size() == 2);
+  CHECK(program.tests.size() == 4);
   CHECK(program.files.size() == 7);
 }
 

@@ -106,8 +106,8 @@ std::int64_t parameters(const graph::Module& module) {
   std::int64_t total = 0;
   for (const graph::WeightInstance& weight : graph::weight_instances(module)) {
     bool given = weight.decl->default_value.has_value();
-    for (const graph::AliasRule& alias : module.checkpoints[0].aliases) {
-      given = given || (alias.weight == weight.name && alias.off_when.empty());
+    for (const auto& alias : module.checkpoints[0].aliases) {
+      given = given || (alias.weight == weight.name && alias.when.empty());
     }
     if (given) continue;
     std::int64_t n = 1;

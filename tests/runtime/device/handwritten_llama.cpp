@@ -108,7 +108,7 @@ const modelc::CheckpointRulesData rule_table = {
                  .target = "model.embed_tokens.weight",
                  .when = "c.tie_word_embeddings",
                  .because = "tie_word_embeddings = false from config.json:24"}},
-    .ignores = {"**.rotary_emb.inv_freq"},
+    .ignores = {{"**.rotary_emb.inv_freq"}},
 };
 
 }  // namespace
