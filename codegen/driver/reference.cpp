@@ -237,12 +237,13 @@ Result<std::vector<float>> Reference::run(const std::string& text) {
   }
   eval::Evaluator e = evaluator();
   std::vector<float> all;
+  std::map<std::int64_t, std::int64_t> position;             // of each sequence, also where no state counts it
   const auto step = [&](const std::vector<eval::Evaluator::Next>& next) -> Status {
     auto batch = e.batch(next, eval::Outputs::all);
     if (!batch) return std::move(batch.error());
     std::vector<std::int64_t> tokens;
     for (const auto& n : next)
-      for (std::int64_t i = 0; i < n.tokens; ++i) tokens.push_back(token(n.slot, e.length(n.slot) + i, vocabulary));
+      for (std::int64_t k = 0; k < n.tokens; ++k) tokens.push_back(token(n.slot, position[n.slot]++, vocabulary));
     const auto count = static_cast<std::int64_t>(tokens.size());
     auto outputs = e.run("forward", {{ids, eval::index_array({count}, std::move(tokens))}, {at, std::move(*batch)}});
     if (!failed_.empty()) return problem(failed_);

@@ -247,7 +247,7 @@ class Plain final : public Model {
     REQUIRE(writer.write(folder / "model.safetensors").ok());
     auto plain = std::make_unique<Plain>();
     const auto index = good(open_checkpoint(folder.path()));
-    const Status s = plain->load_weights(index, {}, {.strict = false});
+    const Status s = plain->load_weights(index, CheckpointRulesData{}, {.strict = false});
     if (!s) FAIL(s.error().text());
     return plain;
   }

@@ -72,7 +72,7 @@ class Halves final : public Model {
     REQUIRE(writer.write(folder / "model.safetensors").ok());
     auto model = std::make_unique<Halves>();
     const auto index = good(open_checkpoint(folder.path()));
-    const Status s = model->load_weights(index, {}, {.strict = false});
+    const Status s = model->load_weights(index, CheckpointRulesData{}, {.strict = false});
     if (!s) FAIL(s.error().text());
     return model;
   }
