@@ -133,8 +133,10 @@ void check(std::uint64_t seed) {
 
   const lower::Lowered lowered = lower::lower(module);
   for (const lower::Failure& f : lowered.failures) FAIL(f.message);
-  const auto files = emit::cpp(lowered.program, {.file = "composed", .class_name = "Composed", .name_space = "composed", .version = "test"});
-  auto program = driver::compile_program(files, "composed.h", "composed::composed_factory");
+  const emit::Options options{.file = "composed", .class_name = "Composed", .name_space = "composed", .version = "test"};
+  auto files = emit::cpp(lowered.program, options);
+  files.push_back(emit::stock_main(lowered.program, options));
+  auto program = driver::compile_program(files);
   if (!program) FAIL(program.error().text());
   CHECK(run({*program, "verify", "--checkpoint", folder->path(), "--expected", reference + "/expected.safetensors", "--within", "2e-5"}) == "");
   CHECK(run({*program, "same", "--checkpoint", folder->path(), "--within", "1e-5", "prefill(13)", "prefill(6)+decode(7)"}) == "");

@@ -78,8 +78,8 @@ graph::eval::WeightSource weights_of(const Program& program, const Checkpoint& w
   return [&weights, aliases, prefix](const std::string& name,
                                      const graph::WeightDecl&) -> std::optional<std::vector<float>> {
     const TensorInfo* tensor = weights.index->find(prefix + name);
-    for (const graph::AliasRule& alias : aliases) {
-      if (tensor == nullptr && alias.off_when.empty() && alias.weight == name)
+    for (const auto& alias : aliases) {
+      if (tensor == nullptr && alias.when.empty() && alias.weight == name)
         tensor = weights.index->find(prefix + alias.target);
     }
     if (tensor == nullptr) return std::nullopt;
