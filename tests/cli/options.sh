@@ -20,7 +20,7 @@ expect "a pickle is refused, with the way out" 1 "safetensors" -- bash -c ': > "
 expect "an isa that is none" 1 "mmx" "avx2" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --isa mmx
 expect "a temperature below 0" 2 "temperature" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --temperature -1
 expect "explain of nothing" 1 "E" -- "$modelc" explain E9999
-printf 'language 1\nimport parts\nmodel M() { l: Part() }\n' > "$work/user.model"
+printf 'language 1\nimport parts\nconfig C { n: dim }\nmodel M(c: C) { l: Part() }\n' > "$work/user.model"
 mkdir -p "$work/lib/parts" "$work/lib2"
 printf 'language 1\nmodule Part() { }\n' | tee "$work/lib/parts/parts.model" > "$work/lib2/parts.model"
 expect "an import that is nowhere" 1 "error[E0304]" "looked for $work/parts.model" "-I" -- "$modelc" check "$work/user.model"
