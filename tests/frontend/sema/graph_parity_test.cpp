@@ -169,7 +169,7 @@ void check_pieces(const fs::path& model, const fs::path& folder, const std::vect
 
 TEST_CASE("the examples compute what transformers does") {
   std::size_t folders = 0;
-  for (const std::string name : {"llama", "qwen2", "qwen3", "gemma3_text", "apertus", "mamba2"}) {
+  for (const std::string name : {"llama", "qwen2", "qwen3", "qwen3_moe", "gemma3_text", "gpt_oss", "apertus", "mamba2"}) {
     const fs::path example = fs::path(MODELC_SOURCE_DIR) / "examples" / name;
     for (const auto& entry : fs::directory_iterator(example / "fixtures")) {
       if (!fs::exists(entry.path() / "config.json") || !fs::exists(entry.path() / "expected.safetensors")) continue;
