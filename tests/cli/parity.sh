@@ -9,6 +9,8 @@ lacks() {
   case "$1" in
     qwen3_moe|gpt_oss) echo route ;;
     mamba2) echo causal_conv1d ;;
+    deepseek_v3) echo attend_latent ;;
+    qwen3_next) echo gated_delta ;;
     bert|sentence) echo attend ;;
     vit) echo conv2d ;;
     whisper) echo conv1d ;;

@@ -9,6 +9,8 @@
 
 #include "frontend/diagnostics/render.h"
 #include "frontend/graph/eval/evaluator.h"
+#include "frontend/graph/printer.h"
+#include "frontend/graph/reader.h"
 #include "frontend/graph/verifier.h"
 #include "frontend/sema/analyze.h"
 #include "modules_support.h"
@@ -53,6 +55,10 @@ sema::Program program_of(const fs::path& model, const fs::path& folder) {
   if (!program) FAIL(diag::render(sink, sources));
   CHECK(sink.diagnostics().empty());
   for (const std::string& fault : graph::verify(program->graph)) FAIL_CHECK(fault);
+  const std::string text = graph::print(program->graph);
+  const auto again = graph::read(text);
+  if (!again) FAIL(again.error().text());
+  CHECK(graph::print(*again) == text);
   return std::move(*program);
 }
 
@@ -169,7 +175,8 @@ void check_pieces(const fs::path& model, const fs::path& folder, const std::vect
 
 TEST_CASE("the examples compute what transformers does") {
   std::size_t folders = 0;
-  for (const std::string name : {"llama", "qwen2", "qwen3", "qwen3_moe", "gemma3_text", "gpt_oss", "apertus", "mamba2"}) {
+  for (const std::string name : {"llama", "qwen2", "qwen3", "qwen3_moe", "gemma3_text", "gpt_oss", "apertus", "mamba2",
+                                 "deepseek_v3", "qwen3_next"}) {
     const fs::path example = fs::path(MODELC_SOURCE_DIR) / "examples" / name;
     for (const auto& entry : fs::directory_iterator(example / "fixtures")) {
       if (!fs::exists(entry.path() / "config.json") || !fs::exists(entry.path() / "expected.safetensors")) continue;
@@ -186,4 +193,8 @@ TEST_CASE("where a prompt is cut changes nothing: caches, rings and recurrent st
   check_pieces(examples / "llama/llama.model", examples / "llama/fixtures/llama-tiny", pieces);
   check_pieces(examples / "mamba2/mamba2.model", examples / "mamba2/fixtures/mamba2-tiny", pieces);
   check_pieces(examples / "mamba2/mamba2.model", examples / "mamba2/fixtures/mamba2-limits", {1, 1, 1, 21});
+  for (const char* name : {"deepseek-v3-dense", "deepseek-v3-experts"})
+    check_pieces(examples / "deepseek_v3/deepseek_v3.model", examples / "deepseek_v3/fixtures" / name, pieces);
+  for (const char* name : {"qwen3-next-dense", "qwen3-next-experts"})
+    check_pieces(examples / "qwen3_next/qwen3_next.model", examples / "qwen3_next/fixtures" / name, pieces);
 }
