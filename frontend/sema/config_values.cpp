@@ -2,6 +2,7 @@
 #include "frontend/sema/config_object.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "frontend/sema/expressions.h"
 #include "frontend/sema/types.h"
@@ -65,6 +66,21 @@ Value ObjectBinder::read(const Json& json, const ast::Type& type, const FieldDef
   b_.tree.claim(json);
   return wrong(json, type, field, key);
 }
+
+namespace {
+
+// A float, also as transformers 5 writes those that JSON has no word for: {"__float__": "Infinity"}.
+std::optional<double> float_of(const Json& json) {
+  if (const auto number = json.as_double()) return number;
+  const JsonObject* object = json.as_object();
+  const Json* tag = object != nullptr && object->size() == 1 ? object->find("__float__") : nullptr;
+  const std::string* text = tag != nullptr ? tag->as_string() : nullptr;
+  if (text == nullptr || (*text != "Infinity" && *text != "-Infinity")) return std::nullopt;
+  const double infinity = std::numeric_limits<double>::infinity();
+  return *text == "Infinity" ? infinity : -infinity;
+}
+
+}  // namespace
 
 bool ObjectBinder::has_length(const Json& json, std::size_t count, const ast::ListType& type, const FieldDef& field,
                               const std::string& key) {
@@ -135,7 +151,7 @@ Value ObjectBinder::read_named(const Json& json, const ast::NamedType& type, con
       return Value::error();
     }
     case TypeName::Kind::real: {
-      const auto value = json.as_double();
+      const auto value = float_of(json);
       return value ? Value::real(*value) : wrong(json, type, field, key);
     }
     case TypeName::Kind::boolean: {

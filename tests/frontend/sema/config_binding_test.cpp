@@ -31,6 +31,10 @@ TEST_CASE("scalars and their types") {
   CHECK(field_of("f: float", R"({"f": 2})") == "2.0");
   CHECK(field_of("f: float", R"({"f": 1e-05})") == "1e-05");
   CHECK(field_of("f: float", R"({"f": Infinity})") == "inf");
+  CHECK(field_of("f: float", R"({"f": {"__float__": "Infinity"}})") == "inf");
+  CHECK(field_of("f: list[float]", R"({"f": [0, {"__float__": "-Infinity"}]})") == "[0.0, -inf]");
+  CHECK(field_of("f: float", R"({"f": {"__float__": "NaN"}})") == "E0203");
+  CHECK(field_of("f: float", R"({"f": {"__float__": "Infinity", "g": 1}})") == "E0203");
   CHECK(field_of("f: bool", R"({"f": true})") == "true");
   CHECK(field_of("f: string", R"({"f": "x"})") == "\"x\"");
   CHECK(field_of("f: \"a\" | \"b\"", R"({"f": "b"})") == "\"b\"");
