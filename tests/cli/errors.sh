@@ -16,6 +16,10 @@ for command in check run; do
     "$modelc" $command "$llama" --checkpoint "$work/misspelt" ${extra[@]+"${extra[@]}"}
 done
 expect "missing and unexpected, each by its code" 1 "error[E0321]" "error[E0401]" -- "$modelc" check "$llama" --checkpoint "$work/misspelt"
+copy expert "$PWD/examples/qwen3_moe/fixtures/qwen3-moe-each"
+sed -i 's/layers\.2\.mlp\.experts\.2\.up_proj/layers.2.mlp.experts.7.up_proj/' "$work/expert/model.safetensors"
+expect "an expert that is missing, and one too many" 1 "error[E0405]" '`each` lacks model.layers.2.mlp.experts.2.up_proj.weight' \
+  "error[E0401]: model.layers.2.mlp.experts.7.up_proj.weight" -- "$modelc" check examples/qwen3_moe/qwen3_moe.model --checkpoint "$work/expert"
 # A library module of one's own, which declares the type of its weight.
 mkdir -p "$work/typed/nn"
 cp "$llama" "$work/typed/"
