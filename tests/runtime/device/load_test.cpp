@@ -167,7 +167,7 @@ TEST_CASE("encodings that no kernel reads are refused; f64 is narrowed") {
   auto refused_whole = handwritten::Llama::load(whole.path());
   REQUIRE_FALSE(refused_whole.ok());
   CHECK(contains(refused_whole.error().text(),
-                 "lm_head.weight: stored as i32 in model.safetensors, which is not carried out"));
+                 "lm_head.weight: stored as i32 in model.safetensors, which stands for no real numbers"));
 }
 
 TEST_CASE("no checkpoint, and options that cannot be had") {
