@@ -174,7 +174,7 @@ class Builder {
     for (std::size_t i = 0; i < a.nodes.size(); ++i) {
       const auto& x = a.nodes[i];
       const auto& y = b.nodes[i];
-      if (x.kind != y.kind || x.operands != y.operands) return false;
+      if (x.kind != y.kind || x.operands != y.operands || x.dtype != y.dtype) return false;
       if (x.kind == plan::MapNode::Kind::input ? x.input != y.input
           : x.kind == plan::MapNode::Kind::literal ? x.literal != y.literal : x.op != y.op) return false;
     }

@@ -53,9 +53,10 @@ void inline_kernel(Node& outer, std::uint32_t at, const Node& inner) {
   outer.replaces.insert(outer.replaces.begin(), inner.replaces.begin(), inner.replaces.end());
 }
 
-// An input read through a view may be inlined only if the view changes nothing about the elements' places.
+// An input read through a view may be inlined only if the view changes nothing about the elements' places and types.
 bool reads_directly(const Draft& d, ValueIndex v) {
-  return d.values[v].type.shape == d.values[d.root(v)].type.shape;
+  const graph::Type &seen = d.values[v].type, &made = d.values[d.root(v)].type;
+  return seen.shape == made.shape && (seen.dtype == DType::i32) == (made.dtype == DType::i32);
 }
 
 bool fuse_one(Draft& d, std::vector<Node>& nodes, bool keep_names) {

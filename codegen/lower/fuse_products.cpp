@@ -50,6 +50,7 @@ bool into_map(Draft& d, std::vector<Node>& nodes, std::size_t at) {
   Node& map = nodes[at];
   if (map.kind != NodeKind::map || map.in.size() < 2) return false;
   const auto& shape = d.values[map.out[0]].type.shape;
+  if (d.values[map.out[0]].type.dtype != DType::f32) return false;
   std::vector<std::size_t> products;
   for (const auto& v : map.in) {
     const ValueIndex r = d.root(*v);

@@ -21,7 +21,7 @@ class Hoister {
     std::set<ValueIndex> invariant;
     for (const Node& n : d_.nodes) {
       if (n.kind != NodeKind::map && n.kind != NodeKind::fill) continue;
-      bool all = true;
+      bool all = d_.values[n.out[0]].type.dtype != DType::i32;             // step values are f32
       for_each_read(n, d_, [&](ValueIndex v) { all &= is_leaf(v) || invariant.count(v) > 0; });
       if (all) invariant.insert(n.out[0]);
     }

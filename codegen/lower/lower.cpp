@@ -75,7 +75,8 @@ class Seams {
     if (entry) {
       for (graph::ValueId r : f_.body.results) {
         const graph::Type& t = f_.values[r.index].type;
-        if (t.dtype != DType::f32) later(fmt::format("a result of type {} of the model's {}", modelc::name(t.dtype), f_.name), f_.where);
+        if (t.dtype != DType::f32 && t.dtype != DType::i32 && t.dtype != DType::boolean)
+          later(fmt::format("a result of type {} of the model's {}", modelc::name(t.dtype), f_.name), f_.where);
       }
       for (const graph::Parameter& p : f_.inputs) {
         const graph::Type& t = f_.values[p.value.index].type;
@@ -83,6 +84,8 @@ class Seams {
           later(fmt::format("input `{}`, an index below a size of run time,", p.name), f_.where);
       }
     }
+    for (const graph::StateDecl& s : class_.states)
+      if (s.sizes.size() > 4) later(fmt::format("state `{}` of {} extents", s.name, s.sizes.size()), s.where);
     if (f_.kind == graph::FunctionKind::init) no_weights(f_.body);
     loops(f_.body);
   }

@@ -175,6 +175,7 @@ class Planner {
       if (!placed_[r] || d_.values[r].source != S::node) continue;
       const std::uint32_t b = placed_[r]->index;
       if (buffers_[b].kind != plan::BufferKind::frame || fixed_.count(b) > 0 || buffers_[b].last != at) continue;
+      if ((buffers_[b].type.dtype == DType::i32) != (d_.values[n.out[k]].type.dtype == DType::i32)) continue;
       // Element by element the same place: the same shape, not only the same size.
       if (n.kind == NodeKind::map && d_.values[*n.in[i]].type.shape != d_.values[n.out[k]].type.shape) continue;
       if (padded_bytes(*d_.dims, d_.values[n.out[k]].type.shape) != buffers_[b].bytes) continue;

@@ -102,11 +102,19 @@ class Selector {
     return n;
   }
 
+  static DType computed_in(DType t) { return t == DType::i32 ? DType::i32 : DType::f32; }
+
   void elementwise(const graph::Op& op, std::vector<Node>& nodes) {
     Node n = node(op, NodeKind::map);
     plan::MapNode head;
     head.kind = plan::MapNode::Kind::op;
     head.op = op.kind;
+    head.dtype = computed_in(base(op.results[0]).type.dtype);
+    bool whole = false;                                      // its operands are whole numbers
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      const DraftValue& v = d_.values[*operand(op, i)];
+      whole |= v.source != DraftValue::Source::literal && v.type.dtype == DType::i32;
+    }
     std::string key = fmt::format("map {}", static_cast<int>(op.kind));
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const ValueIndex v = *operand(op, i);
@@ -114,12 +122,14 @@ class Selector {
       if (d_.values[v].source == DraftValue::Source::literal) {
         leaf.kind = plan::MapNode::Kind::literal;
         leaf.literal = d_.values[v].literal;
+        if (whole) leaf.dtype = DType::i32;
         key += fmt::format(" {}", leaf.literal);
       } else {
         leaf.input = static_cast<std::uint32_t>(n.in.size());
+        leaf.dtype = computed_in(d_.values[v].type.dtype);
         n.in.push_back(v);
-        // A view is known by what it shows and in which shape: two alike are one value.
-        key += fmt::format(" v{}", d_.root(v));
+        // A view is known by what it shows, as what and in which shape: two alike are one value.
+        key += fmt::format(" v{}:{}", d_.root(v), name(leaf.dtype));
         for (graph::DimId dim : d_.values[v].type.shape) key += fmt::format(",{}", dim.index);
       }
       head.operands.push_back(static_cast<std::uint32_t>(n.kernel.nodes.size()));
@@ -279,6 +289,8 @@ class Selector {
           map_[op.results[0].index] = d_.add(v);
           return;
         }
+        if (from == DType::f32 && (to == DType::i32 || to == DType::boolean)) return elementwise(op, nodes);
+        if (from == DType::i32 && to == DType::boolean) return elementwise(op, nodes);
         return unsupported(op, fmt::format(" from {} to {}", name(from), name(to)));
       }
       case OpKind::linear: return linear(op, nodes);
@@ -319,7 +331,15 @@ class Selector {
     const graph::OpInfo& info = graph::info(op.kind);
     if (!info.elementwise) return unsupported(op);
     const DType out = d_.function->values[op.results[0].index].type.dtype;
-    if (out != DType::f32 && out != DType::boolean) return unsupported(op, fmt::format(" on {}", name(out)));
+    if (out == DType::i32) {
+      switch (op.kind) {
+        case OpKind::add: case OpKind::sub: case OpKind::mul: case OpKind::min: case OpKind::max: case OpKind::neg:
+        case OpKind::abs: case OpKind::where: break;
+        default: return unsupported(op, " on i32");
+      }
+    } else if (out != DType::f32 && out != DType::boolean) {
+      return unsupported(op, fmt::format(" on {}", name(out)));
+    }
     elementwise(op, nodes);
   }
 

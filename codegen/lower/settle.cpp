@@ -46,11 +46,11 @@ class Settler {
     if (x.type.dtype == DType::boolean) x.type.dtype = DType::f32;
     return d_.add(x);
   }
-  // A view that reads the bytes of integers as floats.
+  // A view that reads the bytes of integers as floats. A bool that a node makes is f32 in its buffer.
   bool is_cast(ValueIndex v) const {
     const DType stored = d_.values[d_.root(v)].type.dtype;
-    return d_.values[v].type.dtype == DType::f32 && (stored == DType::i32 || stored == DType::boolean) &&
-           d_.values[d_.root(v)].source != S::node;
+    return d_.values[v].type.dtype == DType::f32 &&
+           (stored == DType::i32 || (stored == DType::boolean && d_.values[d_.root(v)].source != S::node));
   }
   ValueIndex append_conversion(ValueIndex v, std::vector<Node>& to) {
     Node n;
@@ -67,7 +67,8 @@ class Settler {
     return to.back().out[0];
   }
   ValueIndex append_copy(ValueIndex v, std::vector<Node>& to) {
-    if (is_cast(v)) return append_conversion(v, to);
+    // A bool may be a byte on one side and f32 on the other: a map reads and writes either.
+    if (is_cast(v) || d_.values[v].type.dtype == DType::boolean) return append_conversion(v, to);
     Node n;
     const bool number = d_.values[d_.root(v)].source == S::literal;
     n.kind = number ? NodeKind::fill : NodeKind::copy;

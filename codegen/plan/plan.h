@@ -24,7 +24,8 @@ struct MapNode {
   enum class Kind : std::uint8_t { input, literal, op } kind = Kind::input;
   std::uint32_t input = 0;                       // which operand of the kernel
   double literal = 0;
-  graph::OpKind op{};                            // an elementwise op
+  graph::OpKind op{};                            // an elementwise op, or a cast
+  DType dtype = DType::f32;                      // f32, or i32; a bool is 1 or 0 in f32
   std::vector<std::uint32_t> operands;           // nodes
 };
 struct MapKernel {

@@ -70,16 +70,25 @@ struct CpuDevice::Keys {
   }
 };
 
-Status CpuDevice::reserve(KvCache& cache, int slots) {
-  const std::int64_t rows = static_cast<std::int64_t>(slots) * cache.heads;
+Result<std::unique_ptr<StateStore>> CpuDevice::reserve(const StateSlot& slot, std::int64_t capacity, int sequences) {
+  using Kind = StateSlot::Kind;
+  if (slot.kind == Kind::latent_cache || slot.dtype != DType::f32)
+    return Error{"state-kind", slot.kind == Kind::latent_cache ? "a cache of latents is not carried out by the CPU device"
+                               : "a state of " + std::string(name(slot.dtype)) + " is not carried out by the CPU device",
+                 {}, {}};
+  if (slot.kind != Kind::kv_cache) {
+    auto state = SlotState::make(*this, slot, sequences);
+    if (!state) return std::move(state.error());
+    return std::unique_ptr<StateStore>(std::move(*state));
+  }
+  const std::int64_t heads = slot.sizes[0], dim = slot.sizes[1], value_dim = slot.sizes[2];
+  const std::int64_t rows = static_cast<std::int64_t>(sequences) * heads;
   std::int64_t key_bytes = 0, value_bytes = 0;
-  if (cache.capacity > (std::int64_t{1} << 40) ||
-      __builtin_mul_overflow(rows, key_positions(cache.capacity) * 4, &key_bytes) ||
-      __builtin_mul_overflow(rows, cache.capacity * 4, &value_bytes) ||
-      __builtin_mul_overflow(key_bytes, cache.dim, &key_bytes) ||
-      __builtin_mul_overflow(value_bytes, cache.value_dim, &value_bytes))
-    return Error{"out-of-memory", "a cache of " + grouped(cache.capacity) + " positions for " +
-                 counted(static_cast<std::uint64_t>(slots), "sequence") + " passes all memory", {}, {}};
+  if (capacity > (std::int64_t{1} << 40) || __builtin_mul_overflow(rows, key_positions(capacity) * 4, &key_bytes) ||
+      __builtin_mul_overflow(rows, capacity * 4, &value_bytes) || __builtin_mul_overflow(key_bytes, dim, &key_bytes) ||
+      __builtin_mul_overflow(value_bytes, value_dim, &value_bytes))
+    return Error{"out-of-memory", "a cache of " + grouped(capacity) + " positions for " +
+                 counted(static_cast<std::uint64_t>(sequences), "sequence") + " passes all memory", {}, {}};
   auto keys = buffers_.allocate(key_bytes);
   if (!keys) return std::move(keys.error());
   auto values = buffers_.allocate(value_bytes);
@@ -87,11 +96,10 @@ Status CpuDevice::reserve(KvCache& cache, int slots) {
     buffers_.free(*keys);
     return std::move(values.error());
   }
-  cache.keys = {*keys, 0, DType::f32,
-                {slots, cache.heads, key_positions(cache.capacity) / key_block, cache.dim, key_block}};
-  cache.values = {*values, 0, DType::f32, {slots, cache.heads, cache.capacity, cache.value_dim}};
-  cache.held.assign(static_cast<std::size_t>(slots), 0);
-  return {};
+  return std::unique_ptr<StateStore>(std::make_unique<KvCache>(
+      *this, slot, capacity, sequences,
+      Tensor{*keys, 0, DType::f32, {sequences, heads, key_positions(capacity) / key_block, dim, key_block}},
+      Tensor{*values, 0, DType::f32, {sequences, heads, capacity, value_dim}}));
 }
 
 void CpuDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) {

@@ -6,6 +6,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/cpu/isa.h"
+#include "runtime/device/step.h"
 #include "runtime/kv_cache/kv_cache.h"
 
 namespace modelc {
@@ -56,6 +57,18 @@ void CpuDevice::write(std::span<const std::byte> from, const Tensor& t) {
   if (!from.empty()) std::memcpy(t.host<std::byte>(), from.data(), from.size());
 }
 
+namespace {
+
+// Rows that a model computes may lie anywhere; a call that would read beyond its table fails.
+void check_rows(const std::int32_t* index, std::int64_t count, std::int64_t bound) {
+  for (std::int64_t i = 0; i < count; ++i)
+    if (index[i] < 0 || index[i] >= bound)
+      throw StepFailure{{"index-range", "row " + std::to_string(index[i]) + " is taken of " + grouped(bound), {},
+                         "the model computes an index that its own type does not allow"}};
+}
+
+}  // namespace
+
 bool CpuDevice::reads(Encoding encoding, MatrixUse) const { return stored(encoding).has_value(); }
 
 Status CpuDevice::prepare(Matrix&, MatrixUse) { return {}; }
@@ -66,6 +79,7 @@ void CpuDevice::take(const Matrix& table, const Tensor& rows, float scale, const
   assert(out.count() == rows.count() * n);
   const std::int32_t* index = rows.host<std::int32_t>();
   float* to = out.host<float>();
+  check_rows(index, rows.count(), table.rows());
   spread_rows(rows.count(), n, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       std::size_t b = 0;
@@ -87,9 +101,9 @@ void CpuDevice::take_rows(const Tensor& x, const Tensor& rows, const Tensor& out
   const std::int32_t* index = rows.host<std::int32_t>();
   const float* from = x.host<float>();
   float* to = out.host<float>();
+  check_rows(index, rows.count(), held);
   spread_rows(rows.count(), n, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      assert(index[r] >= 0 && index[r] < held);
       std::memcpy(to + r * n, from + index[r] * n, static_cast<std::size_t>(n) * sizeof(float));
     }
   });
@@ -155,7 +169,8 @@ void CpuDevice::map(const MapKernel& f, std::span<const Tensor> inputs, const Te
   assert(inputs.size() <= MapArgs::max_inputs);
   MapArgs a;
   a.shape = out.shape;
-  a.out = out.host<float>();
+  a.out = out.host<std::byte>();
+  a.out_dtype = out.dtype;
   a.inputs = static_cast<int>(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& t = inputs[i];

@@ -48,7 +48,7 @@ class CpuDevice final : public Device {
   bool reads(Encoding encoding, MatrixUse use) const override;
   Status prepare(Matrix& matrix, MatrixUse use) override;
   Status begin(const StepSizes&, const Batch*, const BatchTensors&) override { return {}; }
-  Status reserve(KvCache& cache, int slots) override;
+  Result<std::unique_ptr<StateStore>> reserve(const StateSlot& slot, std::int64_t capacity, int sequences) override;
 
   void linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) override;
   void linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out) override;

@@ -116,11 +116,12 @@ void CpuDevice::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f,
           kernels_.product(p);
         }
         float* result = out.host<float>() + t * n + from;
-        a.out = m > 1 ? parts + results * some * piece : result;
+        float* mapped = m > 1 ? parts + results * some * piece : result;
+        a.out = mapped;
         f.cpu(a, 0, tokens);
         if (m > 1)
           for (std::int64_t i = 0; i < tokens; ++i)
-            std::memcpy(result + i * n, a.out + i * width, static_cast<std::size_t>(width) * sizeof(float));
+            std::memcpy(result + i * n, mapped + i * width, static_cast<std::size_t>(width) * sizeof(float));
       }
     }
   });

@@ -19,6 +19,8 @@
 namespace modelc {
 
 class KvCache;                                             // runtime/kv_cache/kv_cache.h
+class StateStore;
+struct StateSlot;                                          // runtime/device/module.h
 
 enum class Pairs : std::uint8_t { halves, adjacent };      // rope turns (i, i + r/2) or (2i, 2i + 1)
 enum class Mask : std::uint8_t { causal, full };
@@ -65,9 +67,9 @@ class Device {
   // ---- steps
   // A step begins: how long its axes are, and its batch. What follows until finish() belongs to it.
   virtual Status begin(const StepSizes& sizes, const Batch* at, const BatchTensors& fields) = 0;
-  // Gives a cache (its sizes are set) its memory: `keys` and `values` for so many slots, in the device's own layout.
-  // The owner of the cache frees their buffers.
-  virtual Status reserve(KvCache& cache, int slots) = 0;
+  // The memory of a `state` member for so many sequences, in the device's own layout: a KvCache for Kind::kv_cache, with
+  // room for `capacity` positions of each. "state-kind" for a kind, or a dtype, that its kernels do not have.
+  virtual Result<std::unique_ptr<StateStore>> reserve(const StateSlot& slot, std::int64_t capacity, int sequences) = 0;
 
   // ---- kernels. Shapes: t = rows (all leading axes multiplied).
   // out_r[t, rows of result r] = x[t, k] · its blocksᵀ + their biases; with `residual` (one result): + residual[t, rows];
@@ -75,7 +77,8 @@ class Device {
   virtual void linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) = 0;
   // All results have n rows: out[t, n] = f(result 0, result 1, …), f elementwise on [t, n] f32 inputs.
   virtual void linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out) = 0;
-  // out[r, ...] = table[rows[r], ...] · scale; the table in its encodings, rows i32, already range-checked.
+  // out[r, ...] = table[rows[r], ...] · scale; the table in its encodings, rows i32; StepFailure for a row
+  // that is not there.
   virtual void take(const Matrix& table, const Tensor& rows, float scale, const Tensor& out) = 0;
   // The same of an f32 activation x [n, ...].
   virtual void take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) = 0;

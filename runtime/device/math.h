@@ -87,5 +87,10 @@ inline float mod(float a, float b) {
 }
 // bools are 0 and 1 inside a map kernel.
 inline float where(float c, float a, float b) { return c != 0 ? a : b; }
+// Of whole numbers, exact.
+inline std::int32_t abs(std::int32_t x) { return x < 0 ? -x : x; }
+inline std::int32_t min(std::int32_t a, std::int32_t b) { return b < a ? b : a; }
+inline std::int32_t max(std::int32_t a, std::int32_t b) { return b > a ? b : a; }
+inline std::int32_t where(float c, std::int32_t a, std::int32_t b) { return c != 0 ? a : b; }
 
 }  // namespace modelc::math

@@ -57,19 +57,15 @@ Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) con
   state->capacity_ = capacity;
   state->lengths_.assign(static_cast<std::size_t>(options.sequences), 0);
   for (const ModuleTree::NamedState& s : impl_->states) {
-    KvCache cache;
-    cache.heads = s.slot->heads;
-    cache.dim = s.slot->dim;
-    cache.value_dim = s.slot->value_dim;
-    cache.window = s.slot->window;
-    cache.capacity = capacity;
-    if (Status status = device_->reserve(cache, options.sequences); !status) {
-      status.error().notes.push_back("for " + s.name + ": " + grouped(capacity) + " positions, " +
-                                     counted(static_cast<std::uint64_t>(options.sequences), "sequence"));
-      status.error().help = "ask for a smaller StateOptions::capacity or fewer sequences";
-      return std::move(status.error());
+    auto store = device_->reserve(*s.slot, capacity, options.sequences);
+    if (!store) {
+      store.error().notes.push_back("for " + s.name + ": " + grouped(capacity) + " positions, " +
+                                    counted(static_cast<std::uint64_t>(options.sequences), "sequence"));
+      if (store.error().kind == "out-of-memory")
+        store.error().help = "ask for a smaller StateOptions::capacity or fewer sequences";
+      return std::move(store.error());
     }
-    state->caches_.push_back(std::move(cache));
+    state->stores_.push_back(std::move(*store));
   }
   return state;
 }
@@ -107,7 +103,9 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
     if (Status s = ports.check(entry.inputs[i], inputs[i]); !s) return std::move(s.error());
   if (Status s = ports.check_bound(entry); !s) return std::move(s.error());
 
-  const bool advances = state != nullptr && at.batch != nullptr && entry.desc->advances;
+  // What the call is about when it ends: the sequences of a state, moved on or brought back.
+  const Sequences* touched = state != nullptr ? at.sequences : nullptr;
+  const Batch* advances = entry.desc->advances ? at.batch : nullptr;
   const StepSizes& sizes = ports.sizes();
   const std::int64_t needed = std::max<std::int64_t>(arena_bytes(sizes), 64);
   if (impl_->arena == nullptr || impl_->arena->size < needed) {
@@ -137,6 +135,8 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
     impl_->outputs.push_back(*t);
   }
 
+  if (touched != nullptr)
+    if (Status s = state->begin(*touched); !s) return std::move(s.error());
   Status done;
   struct Running {
     bool& flag;
@@ -155,10 +155,11 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
     done = Error{"out-of-memory", where + ": no memory is left for a call of " +
                  counted(static_cast<std::uint64_t>(sizes.tokens()), "token"), {}, "split the prompt into smaller calls"};
   } catch (...) {                                          // a hook's own
-    if (advances) state->settle(*at.batch, false);
+    if (touched != nullptr) state->rollback(*touched);
     throw;
   }
-  if (advances) state->settle(*at.batch, done.ok());
+  if (touched != nullptr && done) state->commit(*touched, advances);
+  if (touched != nullptr && !done) state->rollback(*touched);
   if (!done) return std::move(done.error());
 
   std::vector<HostView> results;

@@ -2,6 +2,7 @@
 // order, in members(); everything else (children, parameters, names, loading) is here, written once.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -46,11 +47,13 @@ struct Weight {
 };
 
 struct Const { Tensor tensor; };                           // f32, computed at load, shared by equal instances
-// Which state object of a State is meant; numbered when the tree is built.
+// Which store of a State is meant; numbered when the tree is built.
 struct StateSlot {
-  enum class Kind : std::uint8_t { kv_cache } kind = Kind::kv_cache;
-  std::int64_t heads = 0, dim = 0, value_dim = 0;
-  std::int64_t window = 0;                                 // 0: keeps all positions
+  // With what `sizes` say: heads, dim, value_dim · rank, rope · n, heads, dim · n, then a row's extents · extents.
+  enum class Kind : std::uint8_t { kv_cache, latent_cache, cross_cache, ring, recurrent } kind = Kind::kv_cache;
+  std::array<std::int64_t, 4> sizes{};
+  std::int64_t window = 0;                                 // of a kv_cache: the last positions that are read; 0: all
+  DType dtype = DType::f32;                                // of the elements
   int index = -1;
 };
 // A value that depends on constants, vectors and the batch alone, computed once a step and shared by instances whose

@@ -96,9 +96,9 @@ Step::Frame::~Frame() {
   else step_.top_ -= memory_.size();
 }
 
-Tensor Step::Frame::f32(std::int64_t offset, Shape shape) const {
-  const Tensor t{memory_.buffer, memory_.offset + offset, DType::f32, shape};
-  assert(offset >= 0 && offset % 4 == 0 && offset + t.size() <= memory_.size());
+Tensor Step::Frame::at(std::int64_t offset, DType dtype, Shape shape) const {
+  const Tensor t{memory_.buffer, memory_.offset + offset, dtype, shape};
+  assert(offset >= 0 && offset % bytes(dtype) == 0 && offset + t.size() <= memory_.size());
   return t;
 }
 
@@ -173,13 +173,15 @@ void Step::layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const N
 void Step::rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) {
   device().rope(x, cos, sin, pairs, out);
 }
+KvCache& Step::cache_of(const StateSlot& slot) {
+  assert(state_ != nullptr && slot.kind == StateSlot::Kind::kv_cache);
+  return static_cast<KvCache&>(state_->store(slot.index));
+}
 void Step::append(const StateSlot& cache, const Tensor& k, const Tensor& v, const Batch& at) {
-  assert(state_ != nullptr);
-  device().append(state_->cache(cache.index), k, v, at);
+  device().append(cache_of(cache), k, v, at);
 }
 void Step::attend(const Tensor& q, const StateSlot& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
-  assert(state_ != nullptr);
-  device().attend(q, state_->cache(cache.index), at, args, out);
+  device().attend(q, cache_of(cache), at, args, out);
 }
 void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
                   const Tensor& out) {

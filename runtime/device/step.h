@@ -101,7 +101,10 @@ class Step {
     Frame& operator=(const Frame&) = delete;
 
    protected:                                              // generated code derives a struct with its named buffers
-    Tensor f32(std::int64_t offset, Shape shape) const;    // a view at this offset (the plan's)
+    // Views at offsets (the plan's).
+    Tensor at(std::int64_t offset, DType dtype, Shape shape) const;
+    Tensor f32(std::int64_t offset, Shape shape) const { return at(offset, DType::f32, shape); }
+    Tensor i32(std::int64_t offset, Shape shape) const { return at(offset, DType::i32, shape); }
     std::int64_t tokens() const { return step_.tokens(); }
     std::int64_t outputs() const { return step_.outputs(); }
     std::int64_t batch() const { return step_.batch(); }
@@ -148,6 +151,7 @@ class Step {
  private:
   void report(const Module& module, const char* name, const Tensor& value);
   void upload(const Batch& at);
+  KvCache& cache_of(const StateSlot& slot);
   void read(const Tensor& value, std::span<std::byte> to);
   Tensor temporary(std::size_t slot, DType dtype, Shape shape);
   StepMemory& memory_;

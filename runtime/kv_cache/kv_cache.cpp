@@ -3,50 +3,162 @@
 #include <algorithm>
 #include <cassert>
 
-#include "runtime/device/batch.h"
+#include "runtime/base/strings.h"
 #include "runtime/device/device.h"
 
 namespace modelc {
 
-State::~State() {
-  if (!device_) return;
-  for (const KvCache& c : caches_) {
-    device_->free(c.keys.buffer);
-    device_->free(c.values.buffer);
+// ---- KvCache
+
+KvCache::KvCache(Device& device, const StateSlot& slot, std::int64_t capacity_, int slots, Tensor keys_, Tensor values_)
+    : StateStore(slot), heads(slot.sizes[0]), dim(slot.sizes[1]), value_dim(slot.sizes[2]), capacity(capacity_),
+      window(slot.window), keys(keys_), values(values_), held(static_cast<std::size_t>(slots), 0), device_(device) {}
+
+KvCache::~KvCache() {
+  device_.free(keys.buffer);
+  device_.free(values.buffer);
+}
+
+std::int64_t KvCache::bytes() const { return keys.buffer->size + values.buffer->size; }
+
+Status KvCache::begin(const Sequences& at) {
+  before_.clear();
+  for (const std::int32_t slot : at.slots) before_.push_back(held[static_cast<std::size_t>(slot)]);
+  return {};
+}
+void KvCache::commit(const Sequences&) {}
+void KvCache::rollback(const Sequences& at) {
+  for (std::size_t i = 0; i < at.slots.size(); ++i) held[static_cast<std::size_t>(at.slots[i])] = before_[i];
+}
+std::int64_t KvCache::truncate(int sequence, std::int64_t length) {
+  std::int64_t& n = held[static_cast<std::size_t>(sequence)];
+  n = std::min(n, length);
+  return length;
+}
+
+// ---- SlotState
+
+Result<std::unique_ptr<SlotState>> SlotState::make(Device& device, const StateSlot& slot, int slots) {
+  std::int64_t size = 1, bytes = 0;
+  bool over = false;
+  for (const std::int64_t n : slot.sizes)
+    if (n > 0) over |= __builtin_mul_overflow(size, n, &size);
+  over |= __builtin_mul_overflow(size, std::int64_t{4} * slots, &bytes);
+  if (over)
+    return Error{"out-of-memory", "a state for " + counted(static_cast<std::uint64_t>(slots), "sequence") +
+                 " passes all memory", {}, {}};
+  auto buffer = device.allocate(std::max<std::int64_t>(bytes, 1));
+  if (!buffer) return std::move(buffer.error());
+  std::unique_ptr<SlotState> s(new SlotState(device, slot, *buffer, size, slots));
+  for (int i = 0; i < slots; ++i) s->clear(i);
+  return s;
+}
+
+SlotState::SlotState(Device& device, const StateSlot& slot, const Buffer* buffer, std::int64_t size, int slots)
+    : StateStore(slot), device_(device), buffer_(buffer), size_(size), filled_(static_cast<std::size_t>(slots), false) {}
+
+SlotState::~SlotState() {
+  device_.free(buffer_);
+  if (before_ != nullptr) device_.free(before_);
+}
+
+Tensor SlotState::of(std::int64_t sequence) const {
+  std::size_t rank = 0;
+  while (rank < slot().sizes.size() && slot().sizes[rank] > 0) ++rank;
+  return {buffer_, sequence * size_ * 4, DType::f32, Shape(std::span(slot().sizes).first(rank))};
+}
+Tensor SlotState::copy_of(std::size_t i) const {
+  Tensor t = of(0);
+  t.buffer = before_;
+  t.offset = static_cast<std::int64_t>(i) * size_ * 4;
+  return t;
+}
+void SlotState::clear(std::int64_t sequence) {
+  const std::vector<std::byte> zeros(static_cast<std::size_t>(size_) * 4);
+  device_.write(zeros, of(sequence));
+  filled_[static_cast<std::size_t>(sequence)] = false;
+}
+
+std::int64_t SlotState::bytes() const { return buffer_->size + (before_ != nullptr ? before_->size : 0); }
+
+Status SlotState::begin(const Sequences& at) {
+  const std::int64_t needed = std::max<std::int64_t>(at.batch() * size_ * 4, 1);
+  if (before_ == nullptr || before_->size < needed) {
+    if (before_ != nullptr) device_.free(before_);
+    before_ = nullptr;
+    auto buffer = device_.allocate(needed);
+    if (!buffer) return std::move(buffer.error());
+    before_ = *buffer;
+  }
+  filled_before_.clear();
+  for (std::size_t i = 0; i < at.slots.size(); ++i) {
+    device_.copy(of(at.slots[i]), copy_of(i));
+    filled_before_.push_back(filled(at.slots[i]));
+  }
+  return {};
+}
+void SlotState::commit(const Sequences&) {}
+void SlotState::rollback(const Sequences& at) {
+  for (std::size_t i = 0; i < at.slots.size(); ++i) {
+    device_.copy(copy_of(i), of(at.slots[i]));
+    filled_[static_cast<std::size_t>(at.slots[i])] = filled_before_[i];
   }
 }
+std::int64_t SlotState::truncate(int sequence, std::int64_t length) {
+  // What does not depend on the tokens (an encoder's result) stays as long as anything of the sequence does.
+  if (slot().kind == StateSlot::Kind::cross_cache && length > 0) return length;
+  clear(sequence);
+  return 0;
+}
+
+// ---- State
 
 std::int64_t State::length(int sequence) const {
   assert(sequence >= 0 && sequence < sequences());
   return lengths_[static_cast<std::size_t>(sequence)];
 }
 
-void State::clear(int sequence) { truncate(sequence, 0); }
-
-void State::clear() {
-  for (int i = 0; i < sequences(); ++i) truncate(i, 0);
+void State::clear(int sequence) {
+  assert(sequence >= 0 && sequence < sequences());
+  for (const auto& s : stores_) s->truncate(sequence, 0);
+  lengths_[static_cast<std::size_t>(sequence)] = 0;
 }
 
-void State::truncate(int sequence, std::int64_t length) {
+void State::clear() {
+  for (int i = 0; i < sequences(); ++i) clear(i);
+}
+
+std::int64_t State::truncate(int sequence, std::int64_t length) {
   assert(sequence >= 0 && sequence < sequences() && length >= 0);
-  const auto slot = static_cast<std::size_t>(sequence);
-  lengths_[slot] = std::min(lengths_[slot], length);
-  for (KvCache& c : caches_) c.held[slot] = std::min(c.held[slot], length);
+  std::int64_t& own = lengths_[static_cast<std::size_t>(sequence)];
+  if (length >= own) return own;                           // nothing to forget
+  for (const auto& s : stores_) length = std::min(length, s->truncate(sequence, length));
+  // One that could not go back to it decides for all.
+  for (const auto& s : stores_) s->truncate(sequence, length);
+  return own = length;
 }
 
 std::int64_t State::bytes() const {
   std::int64_t n = 0;
-  for (const KvCache& c : caches_) n += c.keys.buffer->size + c.values.buffer->size;
+  for (const auto& s : stores_) n += s->bytes();
   return n;
 }
 
-void State::settle(const Batch& at, bool done) {
-  for (std::size_t i = 0; i < at.slots.size(); ++i) {
-    const auto slot = static_cast<std::size_t>(at.slots[i]);
-    if (done) lengths_[slot] = at.lengths[static_cast<std::size_t>(at.starts[i])];
-    else
-      for (KvCache& c : caches_) c.held[slot] = std::min(c.held[slot], lengths_[slot]);
-  }
+Status State::begin(const Sequences& at) {
+  for (const auto& s : stores_)
+    if (Status status = s->begin(at); !status) return status;
+  return {};
+}
+
+void State::commit(const Sequences& at, const Batch* advances) {
+  for (const auto& s : stores_) s->commit(at);
+  if (advances == nullptr) return;
+  for (std::size_t i = 0; i < at.slots.size(); ++i)
+    lengths_[static_cast<std::size_t>(at.slots[i])] = advances->lengths[static_cast<std::size_t>(advances->starts[i])];
+}
+
+void State::rollback(const Sequences& at) {
+  for (const auto& s : stores_) s->rollback(at);
 }
 
 }  // namespace modelc

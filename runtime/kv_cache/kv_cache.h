@@ -1,4 +1,4 @@
-// The state of a model: for every `state` member of every instance, one cache with a slot per sequence.
+// The state of a model: for every `state` member of every instance, one store with a slot per sequence.
 #pragma once
 
 #include <cstdint>
@@ -6,22 +6,89 @@
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "runtime/device/batch.h"
+#include "runtime/device/module.h"
 #include "runtime/tensor/tensor.h"
 
 namespace modelc {
 
 class Model;
 class Device;
-struct Batch;
 
-// Keys and values of one attention, f32. Memory is reserved for the whole capacity and touched as it fills.
-class KvCache {
+// The memory of one `state` member, for all sequences of a State. Kernels write it in the course of a call; begin and
+// commit or rollback stand around the call, so that one that fails leaves no trace.
+class StateStore {
  public:
-  std::int64_t heads = 0, dim = 0, value_dim = 0;
-  std::int64_t capacity = 0;                               // positions per slot
-  std::int64_t window = 0;                                 // only this many last positions are ever read; 0: all
-  Tensor keys, values;                                     // of all slots; the layout is the device's (Device::reserve)
+  explicit StateStore(const StateSlot& slot) : slot_(slot) {}
+  StateStore(const StateStore&) = delete;
+  virtual ~StateStore() = default;
+
+  const StateSlot& slot() const { return slot_; }
+  virtual std::int64_t bytes() const = 0;                  // reserved
+  // A call of these sequences begins: keeps what is needed to undo it.
+  virtual Status begin(const Sequences& at) = 0;
+  virtual void commit(const Sequences& at) = 0;
+  virtual void rollback(const Sequences& at) = 0;
+  // Forgets a sequence's positions from `length` on; says how many are left: fewer than asked where the state at that
+  // length cannot be had again. `length` 0 empties it.
+  virtual std::int64_t truncate(int sequence, std::int64_t length) = 0;
+
+ private:
+  StateSlot slot_;
+};
+
+// Keys and values of one attention. Memory is reserved for the whole capacity and touched as it fills.
+class KvCache final : public StateStore {
+ public:
+  // The buffers of `keys` and `values` are freed with it.
+  KvCache(Device& device, const StateSlot& slot, std::int64_t capacity, int slots, Tensor keys, Tensor values);
+  ~KvCache() override;
+
+  const std::int64_t heads, dim, value_dim;
+  const std::int64_t capacity;                             // positions per slot
+  const std::int64_t window;                               // only this many last positions are ever read; 0: all
+  const Tensor keys, values;                               // of all slots; the layout is the device's (Device::reserve)
   std::vector<std::int64_t> held;                          // per slot: positions 0..held are there
+
+  std::int64_t bytes() const override;
+  Status begin(const Sequences& at) override;
+  void commit(const Sequences& at) override;
+  void rollback(const Sequences& at) override;
+  std::int64_t truncate(int sequence, std::int64_t length) override;
+
+ private:
+  Device& device_;
+  std::vector<std::int64_t> before_;                       // held when the call began, of its sequences in order
+};
+
+// One tensor a sequence that a call writes over: a ring of last rows, a recurrence, what an encoder left for a decoder.
+// It has no past: after a call it can be emptied, and not brought back to an earlier length.
+class SlotState final : public StateStore {
+ public:
+  static Result<std::unique_ptr<SlotState>> make(Device& device, const StateSlot& slot, int slots);
+  ~SlotState() override;
+
+  // [sizes…] f32 of one sequence; zeros while it is empty.
+  Tensor of(std::int64_t sequence) const;
+  bool filled(std::int64_t sequence) const { return filled_[static_cast<std::size_t>(sequence)]; }
+  void set_filled(std::int64_t sequence) { filled_[static_cast<std::size_t>(sequence)] = true; }
+
+  std::int64_t bytes() const override;
+  Status begin(const Sequences& at) override;
+  void commit(const Sequences& at) override;
+  void rollback(const Sequences& at) override;
+  std::int64_t truncate(int sequence, std::int64_t length) override;
+
+ private:
+  SlotState(Device& device, const StateSlot& slot, const Buffer* buffer, std::int64_t size, int slots);
+  Tensor copy_of(std::size_t i) const;                     // what was there before the call, of its i-th sequence
+  void clear(std::int64_t sequence);
+
+  Device& device_;
+  const Buffer* buffer_;
+  const Buffer* before_ = nullptr;
+  std::int64_t size_;                                      // elements of one sequence
+  std::vector<bool> filled_, filled_before_;
 };
 
 // One slot a sequence. Made by Model::new_state; a model's call moves it on, and leaves it as it was when it fails.
@@ -29,30 +96,32 @@ class State {
  public:
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State();
 
   int sequences() const { return static_cast<int>(lengths_.size()); }
   std::int64_t capacity() const { return capacity_; }      // positions that a sequence may hold
   std::int64_t length(int sequence) const;                 // positions that it holds
   void clear(int sequence);                                // empties one slot
   void clear();
-  // Forgets positions from `length` on; keeps all when there are no more.
-  void truncate(int sequence, std::int64_t length);
+  // Forgets positions from `length` on; keeps all when there are no more. Says how many are left: `length`, or 0 where
+  // a member of the state has no past (a recurrence), so that the sequence begins anew.
+  std::int64_t truncate(int sequence, std::int64_t length);
   std::int64_t bytes() const;                              // reserved
 
-  KvCache& cache(int index) { return caches_[static_cast<std::size_t>(index)]; }
-  const KvCache& cache(int index) const { return caches_[static_cast<std::size_t>(index)]; }
-  int caches() const { return static_cast<int>(caches_.size()); }
+  StateStore& store(int index) { return *stores_[static_cast<std::size_t>(index)]; }
+  const StateStore& store(int index) const { return *stores_[static_cast<std::size_t>(index)]; }
+  int stores() const { return static_cast<int>(stores_.size()); }
 
  private:
   friend class Model;
   State() = default;
-  // After a call: the batch's sequences are as long as it says. `done` false: as they were, whatever was appended.
-  void settle(const Batch& at, bool done);
+  // Around a call. `advances`: the batch's sequences are then as long as it says.
+  Status begin(const Sequences& at);
+  void commit(const Sequences& at, const Batch* advances);
+  void rollback(const Sequences& at);
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<Device> device_;                         // before the stores, which free their memory
   const Model* model_ = nullptr;                           // whose state it is: another model's call refuses it
-  std::vector<KvCache> caches_;
+  std::vector<std::unique_ptr<StateStore>> stores_;
   std::vector<std::int64_t> lengths_;
   std::int64_t capacity_ = 0;
 };

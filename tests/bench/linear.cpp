@@ -163,11 +163,9 @@ void linear_line(Device& device, ThreadTeam& team, Encoding encoding, std::int64
 
 void attend_line(Device& device, std::int64_t tokens, std::int64_t before, std::int64_t heads, std::int64_t kv_heads,
                  std::int64_t d) {
-  KvCache cache;
-  cache.heads = kv_heads;
-  cache.dim = cache.value_dim = d;
-  cache.capacity = before + tokens;
-  if (!device.reserve(cache, 1)) std::abort();
+  auto store = device.reserve({.sizes = {kv_heads, d, d}}, before + tokens, 1);
+  if (!store) std::abort();
+  auto& cache = static_cast<KvCache&>(**store);
   const auto batch_of = [](std::int64_t begin, std::int64_t n) {
     Batch b = *Batch::make(std::vector<std::int64_t>{n}, Outputs::all);
     for (auto& p : b.positions) p += static_cast<std::int32_t>(begin);
@@ -189,8 +187,6 @@ void attend_line(Device& device, std::int64_t tokens, std::int64_t before, std::
               4.0 * pairs * static_cast<double>(heads * d) / s / 1e9,
               8.0 * static_cast<double>((before + tokens) * kv_heads * d) / s / 1e9);
   for (const Tensor* t : {&k0, &q, &k, &out}) device.free(t->buffer);
-  device.free(cache.keys.buffer);
-  device.free(cache.values.buffer);
 }
 
 }  // namespace

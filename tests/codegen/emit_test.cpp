@@ -77,3 +77,21 @@ TEST_CASE("names that are C++'s, or the generated code's own, stay apart") {
   CHECK(files[1].text.find("\"template\"") != std::string::npos);          // the checkpoint's name stays
   CHECK(files[1].text.find("\"this\"") != std::string::npos);
 }
+
+TEST_CASE("run-time axes of a model's own, whole numbers that stay whole, sizes computed from axes") {
+  const std::string text =
+      "language 1\nimport nn.linear\naxis frames: 2..3000 by 2\nconfig C { size: dim }\n"
+      "model Ear(c: C) {\n  proj: Linear(c.size, c.size)\n  param places: [64, c.size]\n"
+      "  forward(x: [frames, c.size], place: index(32)[frames]) -> y: f32[frames, c.size] {\n"
+      "    let next = place + place\n    return proj(x) + take(places, next as index(64))\n  }\n}\n";
+  const lower::Lowered l = lower::lower(test::graph_of(text, R"({"size": 8})"));
+  for (const lower::Failure& f : l.failures) FAIL_CHECK(f.message);
+  REQUIRE(l.failures.empty());
+  const auto files = emit::cpp(l.program, {.file = "ear", .class_name = "Ear", .name_space = "ear", .version = "1"});
+  const std::string& source = files[1].text;
+  CAPTURE(source);
+  for (const char* part : {"constexpr int frames = 4;", "{.name = \"frames\", .lo = 2, .hi = 3000, .by = 2}",
+                           "s.axis(axes::frames)", "modelc::map_typed<std::int32_t, std::int32_t>", ".at = modelc::CallAt::none, .advances = false",
+                           "i32("})
+    CHECK_MESSAGE(source.find(part) != std::string::npos, part);
+}

@@ -26,7 +26,7 @@ std::string frame_type(const Names& names, graph::ClassId id, const std::string&
 }
 
 std::vector<std::string> buffer_names(const plan::Function& f) {
-  Scope scope({"f32", "tokens", "outputs", "batch", "seq", "axis", "axes"});
+  Scope scope({"f32", "i32", "at", "tokens", "outputs", "batch", "seq", "axis", "axes"});
   std::vector<std::string> result;
   for (const plan::Buffer& b : f.buffers) result.push_back(b.kind == plan::BufferKind::frame ? scope.unique(b.name) : "");
   return result;
@@ -77,7 +77,7 @@ std::string frame_struct(const Names& names, graph::ClassId id, const plan::Func
   for (std::size_t i = 0; i < f.buffers.size(); ++i) {
     const plan::Buffer& b = f.buffers[i];
     if (b.kind != plan::BufferKind::frame) continue;
-    s += fmt::format("  Tensor {} = f32({}, {});\n", fields[i], dim_expression(dims, b.offset, in_frame),
+    s += fmt::format("  Tensor {} = {}({}, {});\n", fields[i], b.type.dtype == DType::i32 ? "i32" : "f32", dim_expression(dims, b.offset, in_frame),
                      shape_expression(dims, b.type.shape, in_frame));
   }
   return s + "};\n";

@@ -1,5 +1,6 @@
 // Map kernels as lambdas that the host compiler turns into vector code.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "codegen/emit/cpp/pieces.h"
 #include "codegen/plan/printer.h"
@@ -20,15 +21,25 @@ class Expression {
     Scope scope({"a", "begin", "end", "math"});
     for (const std::string& kernel : all_kernels) scope.unique(kernel);
     for (const std::string& in : k.inputs) inputs_.push_back(scope.unique(in));
+    types_.assign(k.inputs.size(), "float");
+    for (const MapNode& n : k.nodes)
+      if (n.kind == MapNode::Kind::input && n.dtype == DType::i32) types_[n.input] = "std::int32_t";
     // What is used twice gets a name, so that the text does not grow with sharing.
     for (std::uint32_t i = 0; i < k.nodes.size(); ++i) {
       if (k.nodes[i].kind != MapNode::Kind::op || uses_[i] < 2) continue;
       const std::string value = text(i, true);
       local_[i] = scope.unique("t");
-      locals_ += fmt::format("const float {} = {};\n", local_[i], value);
+      locals_ += fmt::format("const {} {} = {};\n", k.nodes[i].dtype == DType::i32 ? "std::int32_t" : "float", local_[i], value);
     }
   }
   const std::vector<std::string>& inputs() const { return inputs_; }
+  const std::vector<std::string>& types() const { return types_; }
+  // Whole numbers are read or made: the loop has types.
+  bool typed() const {
+    for (const MapNode& n : k_.nodes)
+      if (n.dtype == DType::i32) return true;
+    return false;
+  }
   const std::string& locals() const { return locals_; }
   std::string result() const { return text(static_cast<std::uint32_t>(k_.nodes.size() - 1), true); }
 
@@ -58,7 +69,7 @@ class Expression {
     const MapNode& n = k_.nodes[at];
     if (n.kind == MapNode::Kind::input) return inputs_[n.input];
     if (n.kind == MapNode::Kind::literal) {
-      const std::string s = float_literal(n.literal);
+      const std::string s = n.dtype == DType::i32 ? fmt::format("{}", static_cast<std::int64_t>(n.literal)) : float_literal(n.literal);
       return s[0] == '-' && !top ? "(" + s + ")" : s;
     }
     if (!local_[at].empty()) return local_[at];
@@ -69,6 +80,8 @@ class Expression {
     else if (n.op == OpKind::logical_and) s = fmt::format("{} != 0 && {} != 0 ? 1.0F : 0.0F", arg(0, false), arg(1, false));
     else if (n.op == OpKind::logical_or) s = fmt::format("{} != 0 || {} != 0 ? 1.0F : 0.0F", arg(0, false), arg(1, false));
     else if (n.op == OpKind::logical_not) s = fmt::format("{} == 0 ? 1.0F : 0.0F", arg(0, false));
+    else if (n.op == OpKind::cast && n.dtype == DType::i32) return fmt::format("static_cast<std::int32_t>({})", arg(0, true));
+    else if (n.op == OpKind::cast) s = fmt::format("{} != 0 ? 1.0F : 0.0F", arg(0, false));      // to bool
     else if (n.op == OpKind::neg) s = fmt::format("-{}", arg(0, false));
     else {
       s = fmt::format("math::{}(", graph::info(n.op).name);
@@ -80,7 +93,7 @@ class Expression {
 
   const plan::MapKernel& k_;
   std::vector<int> uses_;
-  std::vector<std::string> local_, inputs_;
+  std::vector<std::string> local_, inputs_, types_;
   std::string locals_;
 };
 
@@ -89,11 +102,12 @@ class Expression {
 std::string kernel_text(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels) {
   const Expression e(kernel, all_kernels);
   std::vector<std::string> parameters;
-  for (const std::string& in : e.inputs()) parameters.push_back("float " + in);
+  for (std::size_t i = 0; i < e.inputs().size(); ++i) parameters.push_back(e.types()[i] + " " + e.inputs()[i]);
   std::string s = fmt::format("// {}\n", comment_text(plan::expression(kernel)));
   s += fmt::format("constexpr MapKernel {} = {{{}, [](const MapArgs& a, std::int64_t begin, std::int64_t end) {{\n", name,
                    string_literal(name));
-  const std::string head = fmt::format("  modelc::map_rows<{}>(a, begin, end, [](", e.inputs().size());
+  const std::string head = e.typed() ? fmt::format("  modelc::map_typed<{}>(a, begin, end, [](", fmt::join(e.types(), ", "))
+                                     : fmt::format("  modelc::map_rows<{}>(a, begin, end, [](", e.inputs().size());
   const std::string body = e.locals().empty() ? fmt::format("{{ return {}; }});", e.result()) : "{";
   const std::string line = fmt::format("{}{}) {}", head, fmt::join(parameters, ", "), body);
   if (line.size() <= 120) s += line + "\n";

@@ -51,8 +51,14 @@ class Members {
                         shape_expression(*names_.program.dims, c.type.shape, {}));
   }
   void state(const graph::StateDecl& s) {
-    out_ += fmt::format("  modelc::StateSlot {}{{.heads = {}, .dim = {}, .value_dim = {}{}}};\n", own_.members.at(s.name), s.sizes[0],
-                        s.sizes[1], s.sizes[2], s.window ? fmt::format(", .window = {}", *s.window) : "");
+    static constexpr std::pair<const char*, const char*> kinds[] = {
+        {"kv_cache", "heads, dim, value_dim"}, {"latent_cache", "rank, rope"}, {"cross_cache", "n, heads, dim"},
+        {"ring", "n, a row's extents"}, {"recurrent", "extents"}};
+    const auto& [kind, sizes] = kinds[static_cast<int>(s.kind)];
+    const std::string declaration =
+        fmt::format("  modelc::StateSlot {}{{.kind = modelc::StateSlot::Kind::{}, .sizes = {{{}}}{}}};", own_.members.at(s.name),
+                    kind, fmt::join(s.sizes, ", "), s.window ? fmt::format(", .window = {}", *s.window) : "");
+    out_ += fmt::format("{}  // {}\n", declaration, sizes);
   }
   // What stands in the braces that make an instance of a struct shared by leaves: one specification a weight.
   std::string initializer(graph::ClassId id, const graph::Where& use, std::size_t indent) const {

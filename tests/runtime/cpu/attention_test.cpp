@@ -63,19 +63,12 @@ std::span<const float> rows(const std::vector<float>& values, std::int64_t width
 // A cache of the device, and sequences that are fed into it.
 class Fed {
  public:
-  Fed(Device& device, const Case& c, int slots, std::int64_t capacity) : device_(device), case_(c) {
-    cache_.heads = c.kv_heads;
-    cache_.dim = c.d;
-    cache_.value_dim = c.dv;
-    cache_.capacity = capacity;
-    REQUIRE(device.reserve(cache_, slots).ok());
+  Fed(Device& device, const Case& c, int slots, std::int64_t capacity)
+      : device_(device), case_(c), store_(*device.reserve({.sizes = {c.kv_heads, c.d, c.dv}}, capacity, slots)),
+        cache_(static_cast<KvCache&>(*store_)) {
     // What a cache has never been given may be anything.
     std::memset(cache_.keys.buffer->host, 0xFF, static_cast<std::size_t>(cache_.keys.buffer->size));
     std::memset(cache_.values.buffer->host, 0xFF, static_cast<std::size_t>(cache_.values.buffer->size));
-  }
-  ~Fed() {
-    device_.free(cache_.keys.buffer);
-    device_.free(cache_.values.buffer);
   }
   struct Piece { int slot; const Sequence* sequence; std::int64_t tokens; };
 
@@ -115,7 +108,8 @@ class Fed {
  private:
   Device& device_;
   Case case_;
-  KvCache cache_;
+  std::unique_ptr<StateStore> store_;
+  KvCache& cache_;
 };
 
 std::vector<double> expected_rows(const Case& c, const Sequence& s, std::int64_t begin, std::int64_t end,

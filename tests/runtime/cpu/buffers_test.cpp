@@ -56,11 +56,7 @@ TEST_CASE("a file's bytes are used where they lie, and the file lives as long as
 TEST_CASE("a cache whose size passes all numbers is refused") {
   auto device = open_cpu({});
   REQUIRE(device.ok());
-  KvCache cache;
-  cache.heads = 8;
-  cache.dim = cache.value_dim = 1 << 20;
-  cache.capacity = std::int64_t{1} << 39;
-  const Status s = (*device)->reserve(cache, 1000);
+  const auto s = (*device)->reserve({.sizes = {8, 1 << 20, 1 << 20}}, std::int64_t{1} << 39, 1000);
   REQUIRE_FALSE(s.ok());
   CHECK(s.error().kind == "out-of-memory");
 }

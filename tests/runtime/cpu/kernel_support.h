@@ -14,6 +14,7 @@
 #include "runtime/encoding/convert.h"
 #include "runtime/cpu/isa.h"
 #include "runtime/device/device.h"
+#include "runtime/encoding/decode.h"
 
 namespace modelc::test {
 
@@ -101,6 +102,38 @@ inline StoredRows store_as(Encoding encoding, std::span<const float> numbers) {
     }
   }
   return s;
+}
+
+// Rows of random blocks, with scales that make their values about as large as a weight's, and what they decode to.
+inline StoredRows random_blocks(Encoding encoding, std::int64_t elements, Random& random) {
+  // Where a block's f16 scales stand, and how large they are.
+  struct Scales { std::vector<std::size_t> at; float size; };
+  const Scales scales = encoding == Encoding::q4_1 || encoding == Encoding::q5_1   ? Scales{{0, 2}, 0.05F}
+                        : encoding == Encoding::q4_k || encoding == Encoding::q5_k ? Scales{{0, 2}, 0.002F}
+                        : encoding == Encoding::q6_k                               ? Scales{{208}, 0.0003F}
+                        : encoding == Encoding::q8_0                               ? Scales{{0}, 0.01F}
+                                                                                   : Scales{{0}, 0.1F};
+  StoredRows s;
+  const std::int64_t blocks = elements / block_elements(encoding);
+  REQUIRE(blocks * block_elements(encoding) == elements);
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    const std::size_t begin = s.bytes.size();
+    for (int i = 0; i < block_bytes(encoding); ++i) s.bytes.push_back(static_cast<std::byte>(random.below(256)));
+    for (const std::size_t at : scales.at) {
+      // Now and then none at all, or a subnormal one.
+      const std::int64_t kind = random.below(10);
+      const std::uint16_t h = kind == 0 ? 0 : kind == 1 ? 3 : f16_from_f32(random.number() * scales.size);
+      std::memcpy(s.bytes.data() + begin + at, &h, 2);
+    }
+  }
+  s.values.resize(static_cast<std::size_t>(elements));
+  REQUIRE(decode(encoding, s.bytes.data(), s.values));
+  return s;
+}
+// Of any encoding that kernels read: k elements of one row.
+inline StoredRows random_row(Encoding encoding, std::int64_t k, Random& random) {
+  if (block_elements(encoding) > 1) return random_blocks(encoding, k, random);
+  return store_as(encoding, random.numbers(k));
 }
 
 // |got - expected| stays below `within` · (1 + |expected|), everywhere.

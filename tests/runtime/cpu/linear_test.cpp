@@ -25,7 +25,7 @@ struct Product {
       weights.emplace_back();
       std::vector<std::byte> stored;
       for (std::int64_t r = 0; r < b.rows; ++r) {
-        const StoredRows row = store_as(b.encoding, random.numbers(k));
+        const StoredRows row = random_row(b.encoding, k, random);
         weights.back().insert(weights.back().end(), row.values.begin(), row.values.end());
         stored.insert(stored.end(), row.bytes.begin(), row.bytes.end());
         // What lies between rows must never be read as a weight.
@@ -51,6 +51,9 @@ struct Product {
     return out;
   }
 };
+
+constexpr Encoding quantised[] = {Encoding::q4_0, Encoding::q4_1, Encoding::q5_0, Encoding::q5_1,
+                                  Encoding::q8_0, Encoding::q4_k, Encoding::q5_k, Encoding::q6_k};
 
 constexpr double within = 5e-5;                           // of sums of up to 1300 products
 
@@ -79,6 +82,94 @@ TEST_CASE("linear: all encodings, shapes that are multiples of nothing, rows at 
           device.linear(tensors.f32({m, k}, x), p.matrix, {&out, 1}, {});
           check_near(values_of(out), p.expected(0, x, m, k), within);
         }
+  });
+}
+
+TEST_CASE("linear: quantised rows, decoded in the kernel") {
+  on_every_device([](Device& device) {
+    for (const Encoding encoding : quantised)
+      for (const std::int64_t m : {1, 2, 5, 7, 67})
+        for (const std::int64_t blocks : {1, 3, 5}) {
+          const std::int64_t k = blocks * std::max(block_elements(encoding), 96), n = m % 2 == 0 ? 17 : 67;
+          CAPTURE(name(encoding));
+          CAPTURE(m);
+          CAPTURE(k);
+          Random random(static_cast<unsigned>(m * 1000 + k));
+          Tensors tensors(device);
+          const Product p(tensors, random, k, {{n, encoding, m % 2 == 0, 1 + m % 3, k % 3}});
+          const auto x = random.numbers(m * k);
+          const Tensor out = tensors.empty({m, n});
+          device.linear(tensors.f32({m, k}, x), p.matrix, {&out, 1}, {});
+          check_near(values_of(out), p.expected(0, x, m, k), within);
+        }
+  });
+}
+
+TEST_CASE("linear: a packed product of mixed encodings, and a result whose rows are of two") {
+  on_every_device([](Device& device) {
+    for (const std::int64_t m : {1, 5, 40}) {
+      Random random(static_cast<unsigned>(m) + 77);
+      Tensors tensors(device);
+      const std::int64_t k = 768;
+      Product p(tensors, random, k,
+                {{97, Encoding::q4_k, false, 0, 0}, {31, Encoding::q6_k, true, 2, 0}, {70, Encoding::f16, true, 1, 6},
+                 {5, Encoding::q8_0, false, 3, 0}});
+      // The last two are one result of 75 columns.
+      p.matrix.blocks[3].result = 2;
+      p.matrix.blocks[3].first = 70;
+      const auto x = random.numbers(m * k);
+      const std::vector<Tensor> outs = {tensors.empty({m, 97}), tensors.empty({m, 31}), tensors.empty({m, 75})};
+      device.linear(tensors.f32({m, k}, x), p.matrix, outs, {});
+      for (std::size_t b = 0; b < 2; ++b) check_near(values_of(outs[b]), p.expected(b, x, m, k), within);
+      const auto first = p.expected(2, x, m, k), second = p.expected(3, x, m, k);
+      std::vector<double> joined;
+      for (std::ptrdiff_t t = 0; t < m; ++t) {
+        joined.insert(joined.end(), first.begin() + t * 70, first.begin() + (t + 1) * 70);
+        joined.insert(joined.end(), second.begin() + t * 5, second.begin() + (t + 1) * 5);
+      }
+      check_near(values_of(outs[2]), joined, within);
+
+      // The same two as the halves of an expression: 75 rows of q5_0, and 75 in two pieces.
+      Product gated(tensors, random, k,
+                    {{75, Encoding::q5_0, false, 0, 0}, {70, Encoding::q4_1, true, 1, 6}, {5, Encoding::bf16, true, 3, 0}});
+      gated.matrix.blocks[2].result = 1;
+      gated.matrix.blocks[2].first = 70;
+      const Tensor out = tensors.empty({m, 75}), apart = tensors.empty({m, 75}), in = tensors.f32({m, k}, x);
+      const std::vector<Tensor> parts = {tensors.empty({m, 75}), tensors.empty({m, 75})};
+      device.linear_map(in, gated.matrix, silu_mul, out);
+      device.linear(in, gated.matrix, parts, {});
+      device.map(silu_mul, parts, apart);
+      CHECK(values_of(apart) == values_of(out));
+    }
+  });
+}
+
+TEST_CASE("take: rows of quantised tables are what they decode to, to the bit") {
+  on_every_device([](Device& device) {
+    for (const Encoding encoding : quantised) {
+      CAPTURE(name(encoding));
+      Random random(5);
+      Tensors tensors(device);
+      const std::int64_t k = 768, count = 7;
+      const StoredRows s = random_blocks(encoding, count * k, random);
+      const std::int64_t row_bytes = static_cast<std::int64_t>(s.bytes.size()) / count;
+      Matrix table;
+      table.columns = k;
+      // In two blocks, as a table that a file keeps in two tensors.
+      table.blocks.push_back({encoding, 4, row_bytes, tensors.bytes_of(DType::u8, {4 * row_bytes},
+                              std::span(s.bytes).first(static_cast<std::size_t>(4 * row_bytes)), 1)});
+      table.blocks.push_back({encoding, 3, row_bytes, tensors.bytes_of(DType::u8, {3 * row_bytes},
+                              std::span(s.bytes).subspan(static_cast<std::size_t>(4 * row_bytes)), 3)});
+      table.blocks[1].first = 4;
+      const std::vector<std::int32_t> rows = {6, 0, 3, 4, 4};
+      const Tensor out = tensors.empty({5, k});
+      device.take(table, tensors.i32(rows), 1.0F, out);
+      int wrong = 0;
+      for (std::size_t r = 0; r < rows.size(); ++r)
+        for (std::size_t i = 0; i < static_cast<std::size_t>(k); ++i)
+          wrong += values_of(out)[r * 768 + i] != s.values[static_cast<std::size_t>(rows[r]) * 768 + i];
+      CHECK(wrong == 0);
+    }
   });
 }
 
@@ -134,8 +225,9 @@ TEST_CASE("linear: no columns give the bias, no rows and no tokens nothing") {
 TEST_CASE("linear: a token's bits depend neither on its neighbours nor on the threads") {
   for (const cpu::Kernels* kernels : cpu::available_kernels()) {
     CAPTURE(kernels->isa);
-    for (const Encoding encoding : {Encoding::f32, Encoding::f16, Encoding::bf16})
-      for (const std::int64_t k : {67, 700}) {
+    for (const Encoding encoding : {Encoding::f32, Encoding::f16, Encoding::bf16, Encoding::q4_1, Encoding::q6_k})
+      for (const std::int64_t k : {67, 700, 1280}) {
+        if (k % block_elements(encoding) != 0) continue;
         const std::int64_t m = 80, n = 110;
         std::vector<float> first;
         for (const int threads : {1, 2, 3}) {

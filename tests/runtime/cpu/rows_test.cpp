@@ -2,6 +2,7 @@
 
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
+#include "runtime/device/step.h"
 #include "tests/runtime/cpu/kernel_support.h"
 
 using namespace modelc;
@@ -249,5 +250,61 @@ TEST_CASE("map: inputs broadcast as NumPy's do, from f32, i32 and bool") {
     const Tensor y = tensors.empty({6});
     device.copy(x, y);
     CHECK(values_of(y) == std::vector<float>(6, 7.0F));
+  });
+}
+
+TEST_CASE("a row that is not there ends the step") {
+  on_every_device([](Device& device) {
+    Tensors tensors(device);
+    const Tensor x = tensors.empty({3, 2}), out = tensors.empty({1, 2});
+    Matrix table;
+    table.columns = 2;
+    table.blocks.push_back({Encoding::f32, 3, 8, x});
+    for (const std::int32_t row : {-1, 3, 1 << 30}) {
+      const Tensor index = tensors.i32(std::vector<std::int32_t>{row});
+      CHECK_THROWS_AS(device.take_rows(x, index, out), StepFailure);
+      CHECK_THROWS_AS(device.take(table, index, 1.0F, out), StepFailure);
+    }
+  });
+}
+
+TEST_CASE("map: whole numbers stay exact, results of other types") {
+  on_every_device([](Device& device) {
+    Tensors tensors(device);
+    // Beyond 2^24, where floats have no odd numbers.
+    std::vector<std::int32_t> ids;
+    for (int i = 0; i < 77; ++i) ids.push_back(16777217 + 2 * i);
+    const Tensor in = tensors.i32(ids), out = tensors.bytes_of(DType::i32, {77}, {});
+    constexpr MapKernel next = {"next", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+      map_typed<std::int32_t>(a, begin, end, [](std::int32_t id) { return id + 2; });
+    }};
+    device.map(next, {&in, 1}, out);
+    int wrong = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i) wrong += out.host<std::int32_t>()[i] != ids[i] + 2;
+    CHECK(wrong == 0);
+
+    // A bool from whole numbers and floats, broadcast over rows.
+    const std::vector<float> limits = {16777218.0F, 16777300.0F};
+    const Tensor columns = tensors.f32({2, 1}, limits), flags = tensors.bytes_of(DType::boolean, {2, 77}, {});
+    constexpr MapKernel below = {"below", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+      map_typed<std::int32_t, float>(a, begin, end, [](std::int32_t id, float limit) {
+        return id < static_cast<std::int32_t>(limit) ? 1.0F : 0.0F;
+      });
+    }};
+    const Tensor inputs[] = {in, columns};
+    device.map(below, inputs, flags);
+    for (std::size_t r = 0; r < 2; ++r)
+      for (std::size_t i = 0; i < 77; ++i)
+        wrong += (flags.host<std::uint8_t>()[r * 77 + i] != 0) != (ids[i] < static_cast<std::int32_t>(limits[r]));
+    CHECK(wrong == 0);
+
+    // And a bool as a float.
+    const Tensor sum = tensors.empty({2, 77});
+    constexpr MapKernel half = {"half", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+      map_rows<1>(a, begin, end, [](float flag) { return flag * 0.5F; });
+    }};
+    device.map(half, {&flags, 1}, sum);
+    for (std::size_t i = 0; i < 154; ++i) wrong += values_of(sum)[i] != (flags.host<std::uint8_t>()[i] ? 0.5F : 0.0F);
+    CHECK(wrong == 0);
   });
 }

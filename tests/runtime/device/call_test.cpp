@@ -89,7 +89,7 @@ TEST_CASE("states: none, another model's, and sizes that the model does not have
 
   CHECK(state->capacity() == 64);
   CHECK(state->sequences() == 1);
-  CHECK(state->caches() == 2);
+  CHECK(state->stores() == 2);
   CHECK(state->bytes() == 2 * 2 * 64 * 2 * 16 * 4);        // layers, keys and values, positions, heads, dim, bytes
   CHECK(good(llama->new_state({.sequences = 3, .capacity = 10}))->sequences() == 3);
   auto large = llama->new_state({.capacity = 65});
@@ -175,7 +175,7 @@ TEST_CASE("a hook that throws leaves the state as it was") {
   CHECK_THROWS_AS(static_cast<void>(llama->forward(*state, ids, one_batch(*state, 5))), std::runtime_error);
   llama->clear_hooks();
   CHECK(state->length(0) == 5);
-  for (int i = 0; i < 2; ++i) CHECK(state->cache(i).held[0] == 5);
+  for (int i = 0; i < 2; ++i) CHECK(static_cast<KvCache&>(state->store(i)).held[0] == 5);
   const std::vector<float> after = [&] {
     const auto l = good(llama->forward(*state, ids, one_batch(*state, 5, Outputs::all)));
     return std::vector<float>(l.begin(), l.end());

@@ -107,7 +107,7 @@ struct LlamaAttention : modelc::Module {
                         .dtype = modelc::DType::f32,
                         .default_value = 1.0,
                         .origins = "size = head_dim = 16 from config.json:9"}};
-  modelc::StateSlot cache{.heads = 2, .dim = 16, .value_dim = 16};
+  modelc::StateSlot cache{.kind = modelc::StateSlot::Kind::kv_cache, .sizes = {2, 16, 16}};  // heads, dim, value_dim
 
   // Products by their weights: those on one input are one.
   struct {

@@ -67,10 +67,10 @@ TEST_CASE("signs, zeros and NaN of the rest") {
   CHECK(math::relu(-2) == 0);
   CHECK(math::abs(-2) == 2);
   CHECK_FALSE(std::signbit(math::abs(-0.0F)));
-  CHECK(std::isnan(math::min(NAN, 1)));
-  CHECK(std::isnan(math::min(1, NAN)));
-  CHECK(std::isnan(math::max(NAN, 1)));
-  CHECK(std::isnan(math::max(1, NAN)));
+  CHECK(std::isnan(math::min(NAN, 1.0F)));
+  CHECK(std::isnan(math::min(1.0F, NAN)));
+  CHECK(std::isnan(math::max(NAN, 1.0F)));
+  CHECK(std::isnan(math::max(1.0F, NAN)));
   CHECK(math::clamp(5, 0, 1) == 1);
   CHECK(math::clamp(-5, 0, 1) == 0);
   CHECK(math::where(1, 2, 3) == 2);

@@ -26,7 +26,7 @@ struct Rows : Step::Frame {
 class Echo final : public Model {
  public:
   Table table;
-  StateSlot cache{.heads = 1, .dim = 4, .value_dim = 4};
+  StateSlot cache{.kind = StateSlot::Kind::kv_cache, .sizes = {1, 4, 4}};
 
   static Result<std::unique_ptr<Echo>> load(const std::string& path) {
     auto index = open_checkpoint(path);
@@ -93,12 +93,12 @@ TEST_CASE("a state: slots, lengths, clearing and truncating") {
   const auto other = feed(*model, state, 1, {7, 6});
   CHECK(state.length(0) == 5);
   CHECK(state.length(1) == 2);
-  CHECK(state.cache(0).held == std::vector<std::int64_t>{5, 2});
+  CHECK(static_cast<KvCache&>(state.store(0)).held == std::vector<std::int64_t>{5, 2});
 
   const auto next = feed(*model, state, 0, {6});
-  state.truncate(0, 9);                                    // nothing to forget
+  CHECK(state.truncate(0, 9) == 6);                        // nothing to forget
   CHECK(state.length(0) == 6);
-  state.truncate(0, 5);
+  CHECK(state.truncate(0, 5) == 5);
   CHECK(state.length(0) == 5);
   CHECK(feed(*model, state, 0, {6}) == next);
   state.truncate(0, 2);
@@ -130,4 +130,54 @@ TEST_CASE("a state outlives its model's device") {
   auto state = *model->new_state({.capacity = 4});
   model.reset();
   state.reset();
+}
+
+TEST_CASE("a state without a past: filled by a call, brought back by one that fails, emptied by truncate") {
+  auto device = *open_cpu({});
+  StateSlot slot{.kind = StateSlot::Kind::recurrent, .sizes = {2, 3}};
+  auto store = *device->reserve(slot, 100, 3);
+  auto& state = static_cast<SlotState&>(*store);
+  CHECK(state.bytes() == 3 * 6 * 4);
+  CHECK(state.of(1).shape == Shape{2, 3});
+  const auto values = [&](std::int64_t sequence) {
+    const float* p = state.of(sequence).host<float>();
+    return std::vector<float>(p, p + 6);
+  };
+  const std::vector<float> zeros(6, 0.0F), first = {1, 2, 3, 4, 5, 6}, second = {9, 8, 7, 6, 5, 4};
+  CHECK(values(2) == zeros);
+  const Sequences at{{2, 0}};
+  const auto call = [&](const std::vector<float>& to, bool works) {
+    REQUIRE(state.begin(at).ok());
+    for (const std::int32_t s : at.slots) {
+      device->write(std::as_bytes(std::span(to)), state.of(s));
+      state.set_filled(s);
+    }
+    if (works) state.commit(at);
+    else state.rollback(at);
+  };
+  call(first, false);
+  CHECK(values(2) == zeros);
+  CHECK_FALSE(state.filled(2));
+  call(first, true);
+  call(second, false);
+  CHECK(values(0) == first);
+  CHECK(values(2) == first);
+  CHECK(values(1) == zeros);
+  CHECK(state.filled(2));
+  CHECK(state.truncate(2, 5) == 0);
+  CHECK(values(2) == zeros);
+  CHECK(values(0) == first);
+
+  // What an encoder left stays while anything of its sequence does.
+  auto cross = *device->reserve({.kind = StateSlot::Kind::cross_cache, .sizes = {2, 1, 3}}, 100, 1);
+  CHECK(cross->truncate(0, 4) == 4);
+  CHECK(cross->truncate(0, 0) == 0);
+}
+
+TEST_CASE("states that a device does not have, and sizes that pass all numbers, are refused") {
+  auto device = *open_cpu({});
+  CHECK(device->reserve({.kind = StateSlot::Kind::latent_cache, .sizes = {4, 2}}, 10, 1).error().kind == "state-kind");
+  CHECK(device->reserve({.sizes = {1, 4, 4}, .dtype = DType::bf16}, 10, 1).error().kind == "state-kind");
+  const std::int64_t large = std::int64_t{1} << 40;
+  CHECK(device->reserve({.kind = StateSlot::Kind::recurrent, .sizes = {large, large}}, 1, 1).error().kind == "out-of-memory");
 }
