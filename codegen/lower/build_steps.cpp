@@ -264,7 +264,9 @@ class Builder {
       case NodeKind::rope: s.kind = plan::Rope{in(n, 0), in(n, 1), in(n, 2), n.halves, out(0)}; break;
       case NodeKind::append: s.kind = plan::Append{n.member, in(n, 0), in(n, 1), plan::BatchRef{}}, advances_ = true; break;
       case NodeKind::attend:
-        s.kind = plan::Attend{in(n, 0), n.member, in(n, 1), in(n, 2), plan::BatchRef{}, in(n, 3), n.causal, n.scale, n.softcap, n.window, out(0)};
+        s.kind = plan::Attend{in(n, 0), n.member, in(n, 1), in(n, 2),
+                              n.batched ? plan::Operand(plan::BatchRef{}) : plan::Operand(plan::Absent{}), in(n, 3), in(n, 4), n.causal,
+                               n.scale, n.softcap, n.window, out(0)};
         break;
       case NodeKind::map: {
         plan::MapKernel k = n.kernel;

@@ -55,6 +55,7 @@ struct Node {
   double magnitude = 1;                          // rope, until its tables are made
   bool halves = true;                            // rope
   bool causal = true;                            // attend
+  bool batched = true;                           // attend: within the sequences of a Batch
   double softcap = 0;
   std::int64_t window = 0;
 

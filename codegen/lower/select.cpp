@@ -168,14 +168,13 @@ class Selector {
 
   void attend(const graph::Op& op, std::vector<Node>& nodes) {
     if (const std::string why = other_state(op); !why.empty()) return unsupported(op, why);
-    if (operand(op, 5) || operand(op, 6)) return unsupported(op, " with `keep` or `bias`");
-    if (!operand(op, 3) && op.member.empty()) {
-      const bool has_batch = op.operands.size() > 3 && op.operands[3];
-      if (!has_batch) return unsupported(op, " on padded sequences");
-    }
+    if (operand(op, 6)) return unsupported(op, " with `bias`");
+    const bool has_batch = op.operands.size() > 3 && op.operands[3];
+    if (has_batch && operand(op, 5)) return unsupported(op, " with `keep` and a Batch");
     Node n = node(op, NodeKind::attend);
     n.member = op.member;
-    n.in = {operand(op, 0), operand(op, 1), operand(op, 2), operand(op, 4)};
+    n.in = {operand(op, 0), operand(op, 1), operand(op, 2), operand(op, 4), operand(op, 5)};
+    n.batched = has_batch;
     n.causal = graph::string_attr(op, "mask", "causal") == "causal";
     n.scale = graph::real_attr(op, "scale", 1);
     n.softcap = graph::real_attr(op, "softcap", 0);

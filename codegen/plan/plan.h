@@ -81,7 +81,7 @@ struct Append { std::string state; Operand k, v, at; };
 struct Attend {
   Operand q;
   std::string state;                             // a state's member name, or "" with k and v given
-  Operand k, v, at, sinks;
+  Operand k, v, at, sinks, keep;                 // at: absent for rectangular sequences, which alone may have `keep`
   bool causal = true;
   double scale = 1, softcap = 0;
   std::int64_t window = 0;

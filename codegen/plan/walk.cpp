@@ -18,7 +18,7 @@ struct Walk {
   void operator()(const LayerNorm& s) const { r(s.x), r(s.w), r(s.b), w(s.out); }
   void operator()(const Rope& s) const { r(s.x), r(s.cos), r(s.sin), w(s.out); }
   void operator()(const Append& s) const { r(s.k), r(s.v), r(s.at); }
-  void operator()(const Attend& s) const { r(s.q), r(s.k), r(s.v), r(s.at), r(s.sinks), w(s.out); }
+  void operator()(const Attend& s) const { r(s.q), r(s.k), r(s.v), r(s.at), r(s.sinks), r(s.keep), w(s.out); }
   void operator()(const Map& s) const { for (const Operand& o : s.inputs) r(o); w(s.out); }
   void operator()(const Copy& s) const { r(s.from), w(s.to); }
   void operator()(const Fill& s) const { w(s.out); }

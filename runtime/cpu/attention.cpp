@@ -8,6 +8,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/device/step.h"
 #include "runtime/kv_cache/kv_cache.h"
 
 namespace modelc::cpu {
@@ -42,24 +43,35 @@ struct CpuDevice::Keys {
   std::int64_t heads = 0, dv = 0;
   const Batch* at = nullptr;
   const KvCache* cache = nullptr;                          // or null: each segment's own rows, from position 0
-  std::vector<std::int64_t> segment_keys;                  // without cache: where a segment's keys begin
+  // Without cache, of each segment: where its keys and values begin, and how many there are.
+  std::vector<std::int64_t> segment_keys, segment_values, segment_length;
+  // Of rectangular sequences whose keys were thinned out: before position j of segment s, kept[s · (m + 1) + j] are left.
+  std::vector<std::int64_t> kept;
+  std::int64_t m = 0;
 
   const float* keys_of(std::int64_t segment, std::int64_t head, std::int64_t dim) const {
     const auto s = static_cast<std::size_t>(segment);
     if (cache != nullptr) return keys + (at->slots[s] * heads + head) * key_positions(cache->capacity) * dim;
-    return keys + segment_keys[s] + head * key_positions(at->starts[s + 1] - at->starts[s]) * dim;
+    return keys + segment_keys[s] + head * key_positions(segment_length[s]) * dim;
   }
   const float* values_of(std::int64_t segment, std::int64_t head) const {
     const auto s = static_cast<std::size_t>(segment);
     if (cache != nullptr) return values + (at->slots[s] * heads + head) * cache->capacity * dv;
-    return values + (at->starts[s] * heads + head) * dv;
+    return values + segment_values[s] + head * dv;
   }
   std::int64_t value_stride() const { return cache != nullptr ? dv : heads * dv; }
   // The positions lo <= p < hi that token t sees.
   void seen(std::int64_t t, std::int64_t segment, const AttendArgs& args, std::int64_t& lo, std::int64_t& hi) const {
     const auto s = static_cast<std::size_t>(segment);
     const auto row = static_cast<std::size_t>(t);
-    std::int64_t position = t - at->starts[s], held = at->starts[s + 1] - at->starts[s];
+    std::int64_t position = t - at->starts[s], held = cache == nullptr ? segment_length[s] : 0;
+    if (!kept.empty()) {
+      const std::int64_t* before = kept.data() + segment * (m + 1);
+      const bool causal = args.mask == Mask::causal;
+      hi = causal ? before[position + 1] : held;
+      lo = causal && args.window > 0 ? before[std::max<std::int64_t>(position + 1 - args.window, 0)] : 0;
+      return;
+    }
     if (cache != nullptr) {
       position = at->positions[row];
       held = std::min<std::int64_t>(cache->held[static_cast<std::size_t>(at->slots[s])], at->lengths[row]);
@@ -153,7 +165,9 @@ void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const 
   std::int64_t floats = 0;
   for (std::size_t s = 0; s < at.slots.size(); ++s) {
     keys.segment_keys.push_back(floats);
-    floats += key_positions(at.starts[s + 1] - at.starts[s]) * heads * d;
+    keys.segment_values.push_back(at.starts[s] * heads * keys.dv);
+    keys.segment_length.push_back(at.starts[s + 1] - at.starts[s]);
+    floats += key_positions(keys.segment_length.back()) * heads * d;
   }
   const std::lock_guard guard(lock_);
   float* packed = packed_.at_least(floats);
@@ -168,6 +182,64 @@ void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const 
     }
   });
   attend_over(q, keys, args, out);
+}
+
+void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) {
+  assert(q.shape.rank() >= 3 && k.shape.rank() == q.shape.rank() && v.shape.rank() == q.shape.rank());
+  assert(q.shape[-1] == k.shape[-1]);
+  const std::int64_t n = q.shape[-3], m = k.shape[-3], query_heads = q.shape[-2], heads = k.shape[-2], d = k.shape[-1],
+                     dv = v.shape[-1];
+  assert(query_heads % heads == 0 && v.shape[-2] == heads && (args.mask == Mask::full || n == m));
+  if (out.count() == 0) return;
+  const std::int64_t sequences = q.count() / (n * query_heads * d);
+  const auto at = Batch::make(std::vector<std::int64_t>(static_cast<std::size_t>(sequences), n), Outputs::all);
+  if (!at) throw StepFailure{at.error()};
+
+  // Keys that are not kept are left out of the packed ones, and so are their values.
+  Keys keys;
+  keys.heads = heads;
+  keys.dv = dv;
+  keys.at = &*at;
+  keys.m = m;
+  assert(!args.keep || args.keep.count() == sequences * m);
+  const MapArgs::Input keep{args.keep.host<std::byte>(), args.keep.dtype, {}};
+  std::vector<std::int64_t> from_row;                      // of each packed key: its row of k and v
+  std::int64_t key_floats = 0, value_floats = 0;
+  for (std::int64_t s = 0; s < sequences; ++s) {
+    const auto begin = static_cast<std::int64_t>(from_row.size());
+    for (std::int64_t j = 0; j < m; ++j) {
+      keys.kept.push_back(static_cast<std::int64_t>(from_row.size()) - begin);
+      if (!args.keep || detail::load(keep, s * m + j) != 0) from_row.push_back(s * m + j);
+    }
+    const std::int64_t length = static_cast<std::int64_t>(from_row.size()) - begin;
+    keys.kept.push_back(length);
+    keys.segment_keys.push_back(key_floats);
+    keys.segment_values.push_back(args.keep ? value_floats : s * m * heads * dv);
+    keys.segment_length.push_back(length);
+    key_floats += key_positions(length) * heads * d;
+    value_floats += length * heads * dv;
+  }
+  const std::lock_guard guard(lock_);
+  float* packed = packed_.at_least(key_floats + (args.keep ? value_floats : 0));
+  float* packed_values = packed + key_floats;
+  keys.keys = packed;
+  keys.values = args.keep ? packed_values : v.host<float>();
+  const float* from_k = k.host<float>();
+  const float* from_v = v.host<float>();
+  spread_rows(static_cast<std::int64_t>(from_row.size()), heads * (d + dv), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = from_row[static_cast<std::size_t>(i)], s = row / m;
+      const auto segment = static_cast<std::size_t>(s);
+      const std::int64_t position = keys.kept[static_cast<std::size_t>(s * (m + 1) + row % m)];
+      const std::int64_t length = key_positions(keys.segment_length[segment]);
+      for (std::int64_t h = 0; h < heads; ++h)
+        put_key(from_k + (row * heads + h) * d, d, position, packed + keys.segment_keys[segment] + h * length * d);
+      if (args.keep)
+        std::memcpy(packed_values + keys.segment_values[segment] + position * heads * dv, from_v + row * heads * dv,
+                    static_cast<std::size_t>(heads * dv) * sizeof(float));
+    }
+  });
+  attend_over(q.as({sequences * n, query_heads, d}), keys, args, out);
 }
 
 void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs& args, const Tensor& out) {

@@ -37,6 +37,8 @@ struct AttendArgs {
                                                            // alone, as the language has it
   float softcap = 0;                                       // c: scores become c · tanh(score / c); 0: none
   Tensor sinks = {};                                       // [heads] one extra logit each, or absent
+  Tensor keep = {};                                        // bool, or f32 that is not 0: [..., m] keys that are seen; or
+                                                           // absent. Only without a batch
 };
 
 // The fields of a step's batch on the device, i32; absent in a step without one.
@@ -101,6 +103,9 @@ class Device {
   // The same without state, within each sequence of `at`: k [t, Hk, d], v [t, Hk, dv].
   virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
                       const Tensor& out) = 0;
+  // The same of rectangular sequences: q [..., n, H, d], k [..., m, Hk, d], v [..., m, Hk, dv] → out [..., n, H, dv], each
+  // sequence of n rows over its m keys that args.keep leaves. Causal: n = m, and row i sees keys up to i.
+  virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) = 0;
   // One fused elementwise expression; inputs broadcast to out's shape as NumPy's do. Inputs of out's shape may alias
   // it.
   virtual void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) = 0;

@@ -187,6 +187,9 @@ void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch
                   const Tensor& out) {
   device().attend(q, k, v, at, args, out);
 }
+void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) {
+  device().attend(q, k, v, args, out);
+}
 void Step::map(const MapKernel& f, std::initializer_list<Tensor> inputs, const Tensor& out) {
   device().map(f, {inputs.begin(), inputs.size()}, out);
 }

@@ -134,6 +134,7 @@ class Step {
   void attend(const Tensor& q, const StateSlot& cache, const Batch& at, const AttendArgs& args, const Tensor& out);
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
               const Tensor& out);
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out);
   void map(const MapKernel& f, std::initializer_list<Tensor> inputs, const Tensor& out);
   void copy(const Tensor& from, const Tensor& to);
   // out[i] = start + i · by, and a list of numbers: written by the host, for the constants and once-a-step values.

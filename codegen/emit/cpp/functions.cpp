@@ -243,10 +243,11 @@ class Body {
     if (k.window > 0) args.push_back(fmt::format(".window = {}", k.window));
     if (k.softcap > 0) args.push_back(fmt::format(".softcap = {}", float_literal(k.softcap)));
     if (!std::holds_alternative<plan::Absent>(k.sinks)) args.push_back(".sinks = " + text(k.sinks));
+    if (!std::holds_alternative<plan::Absent>(k.keep)) args.push_back(".keep = " + text(k.keep));
     std::vector<std::string> items = {text(k.q)};
     if (k.state.empty()) items.push_back(text(k.k)), items.push_back(text(k.v));
     else items.push_back(path(k.state));
-    items.push_back(text(k.at));
+    if (!std::holds_alternative<plan::Absent>(k.at)) items.push_back(text(k.at));
     items.push_back(braced(args));
     items.push_back(text(k.out));
     line("s.attend(", items, ");", s);

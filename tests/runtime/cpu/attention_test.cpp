@@ -314,3 +314,61 @@ TEST_CASE("attend: large scores neither overflow nor lose the largest") {
     check_near(fed.step({{0, &s, 200}}), expected_rows(c, s, 0, 200, 200), 1e-3);
   });
 }
+
+TEST_CASE("attend: rectangular sequences, more keys than rows, keys left out, causal and windows") {
+  on_every_device([](Device& device) {
+    struct Form { Mask mask; std::int64_t n, m, window; bool keep, sinks; };
+    for (const Form& f : {Form{Mask::full, 5, 23, 0, false, false}, Form{Mask::full, 19, 19, 0, true, false},
+                          Form{Mask::full, 3, 600, 0, true, true}, Form{Mask::causal, 37, 37, 0, true, false},
+                          Form{Mask::causal, 21, 21, 4, true, true}, Form{Mask::causal, 18, 18, 5, false, false}}) {
+      CAPTURE(f.m);
+      CAPTURE(f.window);
+      const std::int64_t sequences = 3, heads = 6, kv_heads = 2, d = 12, dv = 7;
+      Random random(static_cast<unsigned>(f.m * 10 + f.n));
+      Tensors tensors(device);
+      const auto q = random.numbers(sequences * f.n * heads * d), k = random.numbers(sequences * f.m * kv_heads * d),
+                 v = random.numbers(sequences * f.m * kv_heads * dv), sinks = random.numbers(heads);
+      std::vector<std::uint8_t> keep(static_cast<std::size_t>(sequences * f.m), 1);
+      if (f.keep)
+        for (std::size_t i = 0; i < keep.size(); ++i) {
+          // The second sequence sees nothing at all.
+          const bool second = static_cast<std::int64_t>(i) / f.m == 1;
+          keep[i] = !second && random.below(3) > 0 ? 1 : 0;
+        }
+      AttendArgs args{.mask = f.mask, .scale = 0.3F, .window = f.window};
+      if (f.keep) args.keep = tensors.bytes_of(DType::boolean, {sequences, f.m}, std::as_bytes(std::span(keep)));
+      if (f.sinks) args.sinks = tensors.f32({heads}, sinks);
+      const Tensor out = tensors.empty({sequences, f.n, heads, dv});
+      device.attend(tensors.f32({sequences, f.n, heads, d}, q), tensors.f32({sequences, f.m, kv_heads, d}, k),
+                    tensors.f32({sequences, f.m, kv_heads, dv}, v), args, out);
+
+      std::vector<double> expected;
+      for (std::int64_t s = 0; s < sequences; ++s)
+        for (std::int64_t i = 0; i < f.n; ++i)
+          for (std::int64_t h = 0; h < heads; ++h) {
+            std::vector<double> logits;
+            std::vector<std::int64_t> seen;
+            for (std::int64_t j = 0; j < f.m; ++j) {
+              if (keep[static_cast<std::size_t>(s * f.m + j)] == 0) continue;
+              if (f.mask == Mask::causal && (j > i || (f.window > 0 && i - j >= f.window))) continue;
+              double dot = 0;
+              for (std::int64_t c = 0; c < d; ++c)
+                dot += static_cast<double>(q[static_cast<std::size_t>(((s * f.n + i) * heads + h) * d + c)]) *
+                       k[static_cast<std::size_t>(((s * f.m + j) * kv_heads + h / 3) * d + c)];
+              logits.push_back(dot * static_cast<double>(args.scale));
+              seen.push_back(j);
+            }
+            double total = f.sinks ? std::exp(static_cast<double>(sinks[static_cast<std::size_t>(h)])) : 0;
+            for (const double l : logits) total += std::exp(l);
+            for (std::int64_t c = 0; c < dv; ++c) {
+              double sum = 0;
+              for (std::size_t j = 0; j < seen.size(); ++j)
+                sum += std::exp(logits[j]) *
+                       v[static_cast<std::size_t>(((s * f.m + seen[j]) * kv_heads + h / 3) * dv + c)];
+              expected.push_back(seen.empty() ? 0 : sum / total);
+            }
+          }
+      check_near(values_of(out), expected, 1e-5);
+    }
+  });
+}

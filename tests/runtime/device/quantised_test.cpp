@@ -83,6 +83,6 @@ TEST_CASE("what no kernel reads is decoded when it is loaded, and said") {
   write_checkpoint(plain, w.decoded);
   auto stored = good(handwritten::Llama::load(w.stored, {.cpu = {1, "portable"}}));
   CHECK(stored->load_report().notes ==
-        std::vector<std::string>{"3 matrices of iq4_nl decoded to f32: no kernel of CPU, 1 thread, portable reads it"});
+        std::vector<std::string>{"3 weights stored as iq4_nl, which no kernel reads yet: decoded to f32 in memory"});
   CHECK(logits_of(*stored, {11}) == logits_of(*load_llama(plain.path(), {.cpu = {1, "portable"}}), {11}));
 }
