@@ -11,7 +11,7 @@ lacks() {
     mamba2) echo causal_conv1d ;;
     deepseek_v3) echo attend_latent ;;
     qwen3_next) echo gated_delta ;;
-    bert|sentence) echo attend ;;
+    bert|sentence) echo slice ;;
     vit) echo conv2d ;;
     whisper) echo conv1d ;;
   esac
