@@ -65,7 +65,7 @@ class Analysis {
         defs_(once_.sink()) {}
 
   std::optional<Program> run() {
-    check_definitions(evaluator_, defs_, imports_);
+    selected_ = check_definitions(evaluator_, defs_, imports_);
     const Symbol* model = find_model();
     const auto recipe = options_.root ? root_recipe(model) : model_recipe(model);
     if (recipe) build(*recipe, model);
@@ -190,7 +190,7 @@ class Analysis {
   }
 
   void build(const Recipe& recipe, const Symbol* model) {
-    Instances instances(evaluator_, defs_, program_.graph);
+    Instances instances(evaluator_, defs_, program_.graph, selected_);
     const ModuleDef* def = defs_.get(*recipe.symbol);
     Instance* instance = def == nullptr ? nullptr : instances.instance(recipe);
     if (instance == nullptr) return;
@@ -304,6 +304,7 @@ class Analysis {
   Evaluator evaluator_;
   ModuleDefs defs_;
   std::vector<Value> configs_;
+  std::set<std::string, std::less<>> selected_;              // names behind a dot
   bool built_ = false;
 };
 

@@ -356,7 +356,7 @@ class DefinitionChecker {
 
 }  // namespace
 
-void check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& imports) {
+Names check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& imports) {
   Names selected, derived;
   for (const FileSymbols* file : imports.in_order()) {
     for (const ast::ItemPtr& decl : file->ast->decls) {
@@ -414,6 +414,7 @@ void check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& im
       }
     }
   }
+  return selected;
 }
 
 }  // namespace modelc::sema

@@ -8,6 +8,7 @@
 
 namespace modelc::sema {
 
-void check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& imports);
+// Gives the names that stand behind a dot somewhere: members that are looked at from outside.
+std::set<std::string, std::less<>> check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& imports);
 
 }  // namespace modelc::sema

@@ -153,8 +153,9 @@ Value Instance::let(std::size_t member) {
 
 // ---- instances ------------------------------------------------------------------------------------------------------
 
-Instances::Instances(Evaluator& evaluator, ModuleDefs& defs, graph::Module& module)
-    : evaluator_(evaluator), defs_(defs), module_(module) {
+Instances::Instances(Evaluator& evaluator, ModuleDefs& defs, graph::Module& module,
+                     const std::set<std::string, std::less<>>& selected)
+    : evaluator_(evaluator), defs_(defs), module_(module), selected_(selected) {
   evaluator_.set_interfaces(this);
 }
 
@@ -326,7 +327,7 @@ std::string Instances::unique_name(const std::string& definition) {
   return name;
 }
 
-// What the functions of a class can see, besides the texts of the definition.
+// What the functions of a class can see, besides the texts of the definition; and what others can read of it.
 std::string Instances::content_key(Instance& instance, bool root) {
   const ModuleDef& def = instance.def;
   std::string key = std::to_string(reinterpret_cast<std::uintptr_t>(&def)) + (root ? "!" : "");
@@ -343,6 +344,12 @@ std::string Instances::content_key(Instance& instance, bool root) {
     }
     key += ' ' + name + '=';
     append_key(key, value);
+  }
+  for (std::size_t i = 0; i < def.members.size(); ++i) {
+    const MemberDef& member = def.members[i];
+    if (member.kind != MemberKind::let || def.mentioned.contains(member.name) || !selected_.contains(member.name)) continue;
+    key += " ." + member.name + '=';
+    append_key(key, instance.let(i));
   }
   const bool leaf = instance.made.children.empty() && instance.made.states.empty();
   for (std::size_t i = 0; i < def.members.size(); ++i) {

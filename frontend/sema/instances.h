@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -115,7 +116,9 @@ class Instances final : public InterfaceChecker {
   // Modules that differ in more than position: bounds what modules that make ever new ones of themselves can cost.
   static constexpr std::size_t max_classes = 20'000;
 
-  Instances(Evaluator& evaluator, ModuleDefs& defs, graph::Module& module);
+  // `selected`: names that stand behind a dot in some text, so that a let of that name may be read from outside.
+  Instances(Evaluator& evaluator, ModuleDefs& defs, graph::Module& module,
+            const std::set<std::string, std::less<>>& selected);
   ~Instances() override;
 
   Evaluator& evaluator() { return evaluator_; }
@@ -174,6 +177,7 @@ class Instances final : public InterfaceChecker {
   Evaluator& evaluator_;
   ModuleDefs& defs_;
   graph::Module& module_;
+  const std::set<std::string, std::less<>>& selected_;
   std::unordered_map<std::string, std::unique_ptr<Instance>> instances_;   // by canonical recipe; null: failed
   struct Made {
     ClassInfo* info = nullptr;

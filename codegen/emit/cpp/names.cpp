@@ -91,6 +91,9 @@ std::string Names::path(graph::ClassId from, const std::string& member) const {
       s += "[" + part + "]";
       const std::size_t index = std::min<std::size_t>(std::stoul(part.substr(0, 9)), list->elements.size() - 1);
       at = list->elements[index];
+      const auto other = [&](graph::ClassId e) { return classes[e.index].type != classes[at.index].type; };
+      if (std::any_of(list->elements.begin(), list->elements.end(), other))    // a variant of the types
+        s = "std::get<" + classes[at.index].type + ">(" + s + ")";
       list = nullptr;
       continue;
     }

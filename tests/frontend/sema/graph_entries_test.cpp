@@ -136,6 +136,14 @@ TEST_CASE("a loop whose text reads or chooses by the element is written out") {
                 "  forward(x: [tokens, n]) -> [tokens, n] { return p(x) * k + w[0] if odd else p(x) - w[0] } }"));
   CHECK(r("forward", {{"x", x}}) == r("plain", {{"x", x}}));
   CHECK_FALSE(has(r.model.part("M.forward"), "repeat"));
+  // A let that nothing but others read makes a class of its own.
+  Running lets(one("a: Q(c.d, 2)  b: Q(c.d, 5)  ls: [Q(c.d, i) for i in 0..3]\n"
+                   "forward(x: [tokens, c.d]) -> [tokens, c.d] {\n"
+                   "  let h = a(x) * a.k + b(x) * b.k  for l in ls { h = h + l.k }  return h }\n"
+                   "entry plain(x: [tokens, c.d]) -> [tokens, c.d] { return a(x) * 4 + b(x) * 10 + 0 + 2 + 4 }",
+                   "module Q(n: dim, i: int) { let k = 2 * i  p: Linear(n, n)\n"
+                   "  forward(x: [tokens, n]) -> [tokens, n] { return p(x) } }"));
+  CHECK(lets("forward", {{"x", x}}) == lets("plain", {{"x", x}}));
   // Still a fold: what it carries keeps its type in each of them.
   Model wrong(one("ls: [A(c.d), B(c.d)]  forward(x: [tokens, c.d]) { let h = x  for l in ls { h = l.w * h }  return h }",
                   "module A(n: dim) { param w: [n]  forward(x: [n]) { return x } }\n"
