@@ -61,12 +61,13 @@ Result<ReadFile> ReadFile::open(const std::string& path) {
   file.size_ = static_cast<std::uint64_t>(status.st_size);
   file.device_ = static_cast<std::uint64_t>(status.st_dev);
   file.inode_ = static_cast<std::uint64_t>(status.st_ino);
+  file.modified_ = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
   return file;
 }
 
 ReadFile::ReadFile(ReadFile&& other) noexcept
     : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_), device_(other.device_),
-      inode_(other.inode_) {}
+      inode_(other.inode_), modified_(other.modified_) {}
 
 ReadFile& ReadFile::operator=(ReadFile&& other) noexcept {
   std::swap(path_, other.path_);
@@ -74,6 +75,7 @@ ReadFile& ReadFile::operator=(ReadFile&& other) noexcept {
   size_ = other.size_;
   device_ = other.device_;
   inode_ = other.inode_;
+  modified_ = other.modified_;
   return *this;
 }
 
@@ -137,6 +139,7 @@ Result<MappedFile> MappedFile::from(const ReadFile& file, FileAccess access) {
                    "--no-mmap reads the file instead"};
     m.data_ = static_cast<const std::byte*>(at);
     m.mapped_ = true;
+    m.guard_ = MappingGuard(at, m.size_);
     return m;
   }
   auto* at = static_cast<std::byte*>(::operator new(m.size_, read_alignment, std::nothrow));
@@ -148,7 +151,7 @@ Result<MappedFile> MappedFile::from(const ReadFile& file, FileAccess access) {
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
-      mapped_(std::exchange(other.mapped_, false)) {}
+      mapped_(std::exchange(other.mapped_, false)), guard_(std::move(other.guard_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   if (this == &other) return *this;
@@ -157,6 +160,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
   mapped_ = std::exchange(other.mapped_, false);
+  guard_ = std::move(other.guard_);
   return *this;
 }
 
@@ -165,11 +169,21 @@ MappedFile::~MappedFile() { release(); }
 void MappedFile::release() {
   if (!data_) return;
   void* at = const_cast<std::byte*>(data_);
-  if (mapped_)
+  if (mapped_) {
+    guard_ = MappingGuard();  // before another mapping may lie there
     ::munmap(at, size_);
-  else
+  } else {
     ::operator delete(at, read_alignment);
+  }
   data_ = nullptr;
+}
+
+Status MappedFile::intact() const {
+  if (!guard_.lost()) return {};
+  return Error{"file-shrunk",
+               quote(path_) + " was cut short, or went away with its disk, while its bytes were in use",
+               {},
+               "let the program that writes it finish, then load again; --no-mmap reads a file whole before it is used"};
 }
 
 void MappedFile::will_need(std::size_t offset, std::size_t size) const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/base/mapping_guard.h"
 #include "runtime/base/result.h"
 
 namespace modelc {
@@ -34,18 +35,21 @@ class ReadFile {
   // Device and inode: two paths with the same identity are one file.
   std::uint64_t device() const { return device_; }
   std::uint64_t inode() const { return inode_; }
+  // Nanoseconds since 1970 of the last change of its bytes, when it was opened.
+  std::int64_t modified() const { return modified_; }
 
  private:
   ReadFile() = default;
   std::string path_;
   int fd_ = -1;
   std::uint64_t size_ = 0, device_ = 0, inode_ = 0;
+  std::int64_t modified_ = 0;
 };
 
 enum class FileAccess : std::uint8_t { map, read };  // `read` is --no-mmap: file systems that map badly or not at all
 
-// The bytes of a whole file. Movable; hold it in a shared_ptr to share it. A mapped file that another program cuts
-// short while it is in use ends the program (SIGBUS), as with every mapping; `read` does not.
+// The bytes of a whole file. Movable; hold it in a shared_ptr to share it. Where another program cuts a mapped file
+// short while it is in use, its bytes become zeros and intact() an error: ask it after the bytes were used.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path, FileAccess access = FileAccess::map);
@@ -63,6 +67,8 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   bool mapped() const { return mapped_; }
+  // "file-shrunk" once bytes were asked for that had gone from the file; what was computed since means nothing.
+  Status intact() const;
   // Tells the system that the range will be read soon. Without effect on what was read into memory.
   void will_need(std::size_t offset, std::size_t size) const;
 
@@ -73,6 +79,7 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   bool mapped_ = false;
+  MappingGuard guard_;
 };
 
 // The whole text of a file of at most `max_bytes` ("file-too-large" beyond).

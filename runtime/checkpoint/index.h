@@ -36,6 +36,9 @@ struct CheckpointFile {
   std::string path;   // as it can be opened
   std::string label;  // as messages call it: the name in its folder
   std::uint64_t size = 0;
+  // Which file it was: another one of the same size is told from it.
+  std::uint64_t device = 0, inode = 0;
+  std::int64_t modified = 0;
   std::size_t header_bytes = 0;                                    // up to the first byte of data
   std::vector<std::pair<std::string, std::string>> metadata;       // strings of its header, in order
 };

@@ -42,6 +42,11 @@ Result<TensorBytes> CheckpointData::bytes(const TensorInfo& tensor) {
                          grouped(opened->size()),
                      {"file " + quote(file.path)},
                      "something writes to the file; let it finish, then load again"};
+      if (opened->device() != file.device || opened->inode() != file.inode || opened->modified() != file.modified)
+        return Error{"file-changed",
+                     quote(file.label) + " is not what it was when its header was read: it was replaced or written to",
+                     {"file " + quote(file.path)},
+                     "something writes to the file; let it finish, then load again"};
       Result<MappedFile> made = MappedFile::from(*opened, access_);
       if (!made) return std::move(made.error());
       slot.file = std::make_shared<const MappedFile>(*std::move(made));
@@ -66,6 +71,7 @@ Result<std::vector<float>> CheckpointData::read_f32(const TensorInfo& tensor) {
   const bool decoded = decode(tensor.encoding, stored->data, values);
   assert(decoded);
   (void)decoded;
+  if (Status s = stored->owner->intact(); !s) return std::move(s.error());
   return values;
 }
 
@@ -99,6 +105,7 @@ Result<std::vector<std::int64_t>> CheckpointData::read_i64(const TensorInfo& ten
       default: values[i] = static_cast<std::uint8_t>(*at); break;  // u8, bool
     }
   }
+  if (Status s = stored->owner->intact(); !s) return std::move(s.error());
   return values;
 }
 

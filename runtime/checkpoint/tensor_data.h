@@ -18,7 +18,7 @@ namespace modelc {
 struct TensorBytes {
   const std::byte* data = nullptr;
   std::size_t size = 0;
-  std::shared_ptr<const MappedFile> owner;  // keeps `data` alive
+  std::shared_ptr<const MappedFile> owner;  // keeps `data` alive; ask its intact() after the bytes were used
 
   std::span<const std::byte> bytes() const { return {data, size}; }
 };
@@ -29,8 +29,8 @@ class CheckpointData {
   explicit CheckpointData(std::shared_ptr<const CheckpointIndex> index, FileAccess access = FileAccess::map);
 
   const CheckpointIndex& index() const { return *index_; }
-  // "missing-tensor" (with the nearest name), "file-shrunk" and "file-grown" where the file changed since its header
-  // was read, and those of ReadFile.
+  // "missing-tensor" (with the nearest name), "file-shrunk", "file-grown" and "file-changed" where the file is not what
+  // it was when its header was read, and those of ReadFile.
   Result<TensorBytes> bytes(std::string_view name);
   Result<TensorBytes> bytes(const TensorInfo& tensor);
   // All elements as f32: f16, bf16 and f32 exactly (NaN payloads too), f64 rounded to nearest even, packed blocks as

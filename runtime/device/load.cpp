@@ -93,6 +93,8 @@ class Loader {
     auto buffer = impl_.device->place(bytes->owner, at, static_cast<std::int64_t>(bytes->size));
     if (!buffer) return std::move(buffer.error());
     impl_.buffers.push_back(*buffer);
+    if (std::find(impl_.files.begin(), impl_.files.end(), bytes->owner) == impl_.files.end())
+      impl_.files.push_back(bytes->owner);
     placed_.emplace(&info, *buffer);
     return *buffer;
   }
@@ -240,6 +242,8 @@ Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRu
     return Error{"out-of-memory", "no memory is left for the weights", {}, {}};
   }
   if (Status s = device_->finish(); !s) return s;
+  for (const auto& file : impl_->files)
+    if (Status s = file->intact(); !s) return s;
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return {};
 }

@@ -158,6 +158,9 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
     if (touched != nullptr) state->rollback(*touched);
     throw;
   }
+  // Weights are read where their files are mapped.
+  for (const auto& file : impl_->files)
+    if (Status s = file->intact(); done && !s) done = std::move(s);
   if (touched != nullptr && done) state->commit(*touched, advances);
   if (touched != nullptr && !done) state->rollback(*touched);
   if (!done) return std::move(done.error());

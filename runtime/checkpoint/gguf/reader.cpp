@@ -56,6 +56,9 @@ class HeaderReader {
     out_.file.path = file_.path();
     out_.file.label = label_;
     out_.file.size = size_;
+    out_.file.device = file_.device();
+    out_.file.inode = file_.inode();
+    out_.file.modified = file_.modified();
     if (!read_fixed() || !read_metadata() || !read_alignment() || !read_tensors() || !check_cover())
       return std::move(error_);
     return std::move(out_);

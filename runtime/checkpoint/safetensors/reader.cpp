@@ -57,6 +57,9 @@ class HeaderReader {
     out_.file.path = file_.path();
     out_.file.label = label_;
     out_.file.size = file_.size();
+    out_.file.device = file_.device();
+    out_.file.inode = file_.inode();
+    out_.file.modified = file_.modified();
     std::string text;
     if (!read_text(text) || !read_entries(text) || !check_cover()) return std::move(error_);
     return std::move(out_);

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <thread>
 
@@ -142,13 +144,45 @@ TEST_CASE("a file that changed since its header was read") {
     CHECK(r.error().message.find("model.safetensors") != std::string::npos);
     REQUIRE(truncate(path.c_str(), size + 4) == 0);
     CHECK(shrunk.bytes("a").error().kind == "file-grown");
-    // The failure is not kept: once the file is right again, so is the answer.
+    // Of the right size again, but its bytes may have changed. The failure is not kept.
     REQUIRE(truncate(path.c_str(), size) == 0);
-    CHECK(shrunk.bytes("a").ok());
+    CHECK(shrunk.bytes("a").error().kind == "file-changed");
+    CHECK(CheckpointData(index_at(path), access).bytes("a").ok());
+  }
+  // Another file of the same size in its place, and other bytes in the same file.
+  for (const bool replaced : {true, false}) {
+    const auto before = index_at(path);
+    const std::string bytes = test::slurp(path);
+    if (replaced) std::filesystem::rename(folder.write("other", bytes), path);
+    else std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::milliseconds(1));
+    CheckpointData data(before);
+    CHECK(data.bytes("a").error().kind == "file-changed");
   }
   CheckpointData gone(index);
   std::filesystem::remove(path);
   CHECK(gone.bytes("a").error().kind == "no-such-file");
+}
+
+TEST_CASE("a file that is cut short while it is mapped is an error, not a signal") {
+  test::TemporaryFolder folder;
+  constexpr std::size_t elements = 16'384;
+  const std::string path = folder.write("model.safetensors", test::safetensors("{" + entry("a", "F32", "[16384]", 0, 4 * elements) + "}", 4 * elements));
+  const auto index = index_at(path);
+  CheckpointData data(index);
+  REQUIRE(data.read_f32(*index->find("a")).ok());
+  REQUIRE(truncate(path.c_str(), 100) == 0);
+  const Result<std::vector<float>> r = data.read_f32(*index->find("a"));
+  REQUIRE_FALSE(r.ok());
+  CHECK(r.error().kind == "file-shrunk");
+  CHECK(r.error().help.find("--no-mmap") != std::string::npos);
+  // Once more, in a mapping that lies where the first one did or elsewhere.
+  folder.write("model.safetensors", test::safetensors("{" + entry("a", "F32", "[16384]", 0, 4 * elements) + "}", 4 * elements));
+  const auto again = index_at(path);
+  CheckpointData fresh(again);
+  CHECK(fresh.read_f32(*again->find("a")).ok());
+  // A deleted file keeps its bytes for whoever has it open.
+  std::filesystem::remove(path);
+  CHECK(fresh.read_f32(*again->find("a")).ok());
 }
 
 TEST_CASE("a name that is not there suggests one") {

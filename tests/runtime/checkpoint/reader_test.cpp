@@ -202,6 +202,24 @@ TEST_CASE("a sparse file of 200 GB is opened by its header alone") {
   if (w) CHECK(w->data[bytes - 1] == std::byte{0});
 }
 
+TEST_CASE("a header of 100 MB is read, one byte more is refused") {
+  test::TemporaryFolder folder;
+  const std::string entries = "{" + entry("a", "F32", "[1]", 0, 4) + "}";
+  for (const bool over : {false, true}) {
+    const std::size_t n = safetensors_max_header + (over ? 1 : 0);
+    const std::string path = folder / "x.safetensors";
+    std::ofstream out(path, std::ios::binary);
+    const std::string length = test::length_prefix(n);
+    out << length << entries;
+    if (!over) out << std::string(n - entries.size(), ' ') << "1234";
+    out.close();
+    if (over) std::filesystem::resize_file(path, n + 12);
+    const Result<SafetensorsHeader> r = read_safetensors_header(path);
+    CHECK(r.ok() == !over);
+    if (!r) CHECK(r.error().kind == "header-length");
+  }
+}
+
 TEST_CASE("20,000 tensors are opened in no time") {
   test::TemporaryFolder folder;
   std::vector<std::string> names;
