@@ -67,10 +67,15 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   const std::size_t slash = file.target_.rfind('/');
   const std::string base = slash == std::string::npos ? file.target_ : file.target_.substr(slash + 1);
   static std::atomic<unsigned> counter{0};
+  // Without a name where the system can do that: then nothing stays even of a program that is killed.
+  if (::access("/proc/self/fd", X_OK) == 0)
+    file.fd_ = ::open(folder_of(file.target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  file.unnamed_ = file.fd_ >= 0;
   for (int attempt = 0; attempt < 1000; ++attempt) {
     // 200 bytes of the name leave room for the rest within the 255 that file systems allow.
     file.temporary_ = folder_of(file.target_) + "/." + base.substr(0, 200) + "." + std::to_string(::getpid()) + "-" +
                       std::to_string(counter.fetch_add(1)) + ".tmp";
+    if (file.unnamed_) break;
     file.fd_ = ::open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file.fd_ >= 0 || errno != EEXIST) break;
   }
@@ -88,7 +93,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)), target_(std::move(other.target_)),
-      temporary_(std::exchange(other.temporary_, std::string())), fd_(std::exchange(other.fd_, -1)) {}
+      temporary_(std::exchange(other.temporary_, std::string())), fd_(std::exchange(other.fd_, -1)), unnamed_(other.unnamed_) {}
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   if (this == &other) return *this;
@@ -97,6 +102,7 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   target_ = std::move(other.target_);
   temporary_ = std::exchange(other.temporary_, std::string());
   fd_ = std::exchange(other.fd_, -1);
+  unnamed_ = other.unnamed_;
   return *this;
 }
 
@@ -105,7 +111,7 @@ AtomicFile::~AtomicFile() { discard(); }
 void AtomicFile::discard() {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!temporary_.empty() && !unnamed_) ::unlink(temporary_.c_str());
   temporary_.clear();
 }
 
@@ -136,6 +142,18 @@ Status AtomicFile::commit(Flush flush) {
     return closed == 0 || errno == EINTR ? Status() : Status(cannot_write(path_, errno));
   }
   if (flush == Flush::disk && ::fsync(fd_) != 0) return fail(errno);
+  if (unnamed_) {
+    // A link cannot replace a file, so it gets its temporary name for the moment.
+    const std::string self = "/proc/self/fd/" + std::to_string(fd_);
+    int linked = -1;
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      linked = ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW);
+      if (linked == 0 || errno != EEXIST) break;
+      temporary_ += "~";  // left by a program of the same number
+    }
+    if (linked != 0) return fail(errno);
+    unnamed_ = false;
+  }
   // Network file systems tell of a full disk no earlier than here.
   if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) return fail(errno);
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) return fail(errno);

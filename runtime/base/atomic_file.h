@@ -41,6 +41,7 @@ class AtomicFile {
   void discard();
   std::string path_, target_, temporary_;
   int fd_ = -1;
+  bool unnamed_ = false;  // has its temporary name only at the end
 };
 
 Status write_file(const std::string& path, std::string_view text, Flush flush = Flush::disk);

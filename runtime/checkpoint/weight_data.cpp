@@ -14,7 +14,9 @@ Result<HostArray> whole(CheckpointData& data, const Mapping& mapping, const Weig
     const TensorInfo& info = data.index().tensors()[tensor];
     auto stored = data.bytes(info);
     if (!stored) return std::move(stored.error());
-    return HostArray{info.encoding, info.shape, {stored->data, stored->data + stored->size}};
+    HostArray copy{info.encoding, info.shape, {stored->data, stored->data + stored->size}};
+    if (Status s = stored->owner->intact(); !s) return std::move(s.error());
+    return copy;
   };
   if (!part.encode) return read(part.tensor);
   std::vector<HostArray> parts;

@@ -7,7 +7,9 @@
 #include <random>
 
 #include "runtime/checkpoint/gguf/reader.h"
+#include "runtime/checkpoint/gguf/writer.h"
 #include "runtime/checkpoint/open.h"
+#include "runtime/checkpoint/tensor_data.h"
 #include "tests/runtime/base/temporary_folder.h"
 
 using namespace modelc;
@@ -94,4 +96,95 @@ TEST_CASE("a damaged GGUF is refused or read, never worse") {
     }
   }
   CHECK(accepted > 100);  // the damage was not always fatal, so the checks above had something to see
+}
+
+TEST_CASE("what is written is read back, byte for byte") {
+  test::TemporaryFolder folder;
+  for (const char* original : {"ok_types", "ok_values", "ok_al64", "ok_scalar_empty", "ok_empty", "ok_out_of_order"}) {
+    CAPTURE(original);
+    Result<CheckpointIndex> opened = open_checkpoint(cases + original + ".gguf");
+    REQUIRE(opened.ok());
+    const auto index = std::make_shared<const CheckpointIndex>(*std::move(opened));
+    CheckpointData data(index);
+    std::vector<GgufTensor> tensors;
+    for (const TensorInfo& t : index->tensors()) tensors.push_back({t.name, t.encoding, t.shape});
+    std::vector<std::byte> kept;
+    const auto bytes_of = [&](std::size_t i) -> Result<std::span<const std::byte>> {
+      const Result<TensorBytes> b = data.bytes(index->tensors()[i]);
+      if (!b) return b.error();
+      kept.assign(b->data, b->data + b->size);
+      return std::span<const std::byte>(kept);
+    };
+    std::size_t told = 0;
+    const std::string path = folder / "out.gguf";
+    const Status written = write_gguf(path, *index->metadata, tensors, bytes_of, [&](std::size_t, std::size_t) { ++told; });
+    REQUIRE_MESSAGE(written.ok(), (written.ok() ? "" : written.error().text()));
+    CHECK(told == tensors.size());
+    CHECK(folder.count() == 1);
+    Result<CheckpointIndex> reopened = open_checkpoint(path);
+    REQUIRE_MESSAGE(reopened.ok(), (reopened.ok() ? "" : reopened.error().text()));
+    CHECK(reopened->tensors().size() == tensors.size());
+    CheckpointData again(std::make_shared<const CheckpointIndex>(*reopened));
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const TensorInfo* t = reopened->find(tensors[i].name);
+      REQUIRE(t);
+      CHECK(t->encoding == tensors[i].encoding);
+      CHECK(t->shape == tensors[i].shape);
+      const Result<std::span<const std::byte>> before = bytes_of(i);
+      const Result<TensorBytes> after = again.bytes(*t);
+      REQUIRE(after.ok());
+      CHECK(std::equal(before->begin(), before->end(), after->data, after->data + after->size));
+    }
+    CHECK(std::equal(reopened->metadata->bytes().begin(), reopened->metadata->bytes().end(), index->metadata->bytes().begin(),
+                     index->metadata->bytes().end()));
+  }
+}
+
+TEST_CASE("what cannot be written is refused before there is a file") {
+  test::TemporaryFolder folder;
+  const std::string path = folder / "out.gguf";
+  const std::vector<std::byte> bytes(32);
+  const auto give = [&](std::size_t) -> Result<std::span<const std::byte>> { return std::span<const std::byte>(bytes); };
+  const auto kind = [&](std::vector<GgufTensor> tensors, const Metadata& m = {}) {
+    const Status s = write_gguf(path, m, tensors, give);
+    return s ? "ok" : s.error().kind;
+  };
+  CHECK(kind({{std::string(65, 'n'), Encoding::f32, {8}}}) == "name-length");
+  CHECK(kind({{"", Encoding::f32, {8}}}) == "name");
+  CHECK(kind({{"a", Encoding::f32, {1, 1, 1, 1, 8}}}) == "ndims");
+  CHECK(kind({{"a", Encoding::f8_e4m3, {32}}}) == "encoding");
+  CHECK(kind({{"a", Encoding::q4_k, {96}}}) == "block-size");
+  CHECK(kind({{"a", Encoding::f32, {-1}}}) == "shape");
+  CHECK(kind({{"a", Encoding::f32, {8}}, {"a", Encoding::f32, {8}}}) == "duplicate-name");
+  CHECK(kind({{"a", Encoding::f32, {9}}}) == "size-mismatch");
+  CHECK(kind({{"a", Encoding::f32, {8}}}, MetadataBuilder().add_u32("general.alignment", 24).build()) == "alignment");
+  CHECK(folder.count() == 0);
+  const GgufTensor one[] = {{"a", Encoding::f32, {8}}};
+  const Status failed = write_gguf(path, {}, one, [](std::size_t) -> Result<std::span<const std::byte>> {
+    return Error{"disk", "no", {}, {}};
+  });
+  CHECK(failed.error().kind == "disk");
+  CHECK(folder.count() == 0);
+  CHECK(kind({{"a", Encoding::f32, {8}}}) == "ok");
+}
+
+// cases/make_package_gguf.py writes the file with the package `gguf`.
+TEST_CASE("a file of the package gguf, read and written again, is the same bytes") {
+  test::TemporaryFolder folder;
+  const std::string original = std::string(MODELC_SOURCE_DIR) + "/tests/runtime/checkpoint/cases/package.gguf";
+  Result<CheckpointIndex> opened = open_checkpoint(original);
+  REQUIRE(opened.ok());
+  const auto index = std::make_shared<const CheckpointIndex>(*std::move(opened));
+  CheckpointData data(index);
+  std::vector<GgufTensor> tensors;
+  for (const TensorInfo& t : index->tensors()) tensors.push_back({t.name, t.encoding, t.shape});
+  TensorBytes held;
+  const Status written = write_gguf(folder / "x.gguf", *index->metadata, tensors, [&](std::size_t i) -> Result<std::span<const std::byte>> {
+    Result<TensorBytes> b = data.bytes(index->tensors()[i]);
+    if (!b) return std::move(b.error());
+    held = *std::move(b);
+    return held.bytes();
+  });
+  REQUIRE(written.ok());
+  CHECK(test::slurp(folder / "x.gguf") == test::slurp(original));
 }

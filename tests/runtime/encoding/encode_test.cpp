@@ -1,0 +1,109 @@
+// f32 to blocks: equal to the bit with the package `gguf` where it has the type (cases/make_cases.py), and small errors
+// where it does not.
+#include "runtime/encoding/encode.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/encoding/decode.h"
+#include "tests/runtime/encoding/encoding_cases.h"
+
+using namespace modelc;
+
+namespace {
+
+std::vector<std::byte> encoded(Encoding e, const std::vector<float>& x) {
+  std::vector<std::byte> out(x.size() / static_cast<std::size_t>(block_elements(e)) * static_cast<std::size_t>(block_bytes(e)));
+  REQUIRE(encode(e, x, out.data()));
+  return out;
+}
+std::vector<float> there_and_back(Encoding e, const std::vector<float>& x) {
+  std::vector<float> out(x.size());
+  REQUIRE(decode(e, encoded(e, x).data(), out));
+  return out;
+}
+// Root of the mean squared error, in units of the root of the mean square.
+double relative_error(Encoding e, const std::vector<float>& x) {
+  const std::vector<float> y = there_and_back(e, x);
+  double error = 0, all = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    error += (double{x[i]} - y[i]) * (double{x[i]} - y[i]);
+    all += double{x[i]} * x[i];
+  }
+  return std::sqrt(error / all);
+}
+
+constexpr Encoding k_types[] = {Encoding::q2_k, Encoding::q3_k, Encoding::q4_k, Encoding::q5_k, Encoding::q6_k};
+
+}  // namespace
+
+TEST_CASE("types that the package quantises, to the bit") {
+  test::EncodingCases cases("encode");
+  const std::vector<float> x = cases.numbers<float>("input");
+  constexpr std::size_t row = 256;
+  for (Encoding e : {Encoding::q4_0, Encoding::q4_1, Encoding::q5_0, Encoding::q5_1, Encoding::q8_0, Encoding::tq1_0,
+                     Encoding::tq2_0, Encoding::mxfp4, Encoding::bf16, Encoding::f16}) {
+    CAPTURE(name(e));
+    const std::vector<std::byte> expected = cases.bytes(std::string(name(e)));
+    const std::vector<std::byte> mine = encoded(e, x);
+    REQUIRE(mine.size() == expected.size());
+    const std::size_t bytes = mine.size() / (x.size() / row);
+    for (std::size_t r = 0; r < x.size() / row; ++r) {
+      // MXFP4 has no exponent for elements this small; the package lets it wrap around.
+      const float largest = std::abs(*std::max_element(x.begin() + static_cast<std::ptrdiff_t>(r * row), x.begin() + static_cast<std::ptrdiff_t>((r + 1) * row),
+                                                       [](float a, float b) { return std::abs(a) < std::abs(b); }));
+      if (e == Encoding::mxfp4 && largest < 1e-37f) continue;
+      CAPTURE(r);
+      for (std::size_t i = 0; i < bytes; ++i) {
+        CAPTURE(i);
+        REQUIRE(std::to_integer<int>(mine[r * bytes + i]) == std::to_integer<int>(expected[r * bytes + i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("K types: errors on normal numbers") {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(64 * 256);
+  for (float& v : x) v = normal(random) * 0.02f;
+  double last = 1;
+  for (Encoding e : k_types) {
+    const double error = relative_error(e, x);
+    MESSAGE(name(e) << ": " << error);
+    CHECK(error < last * 0.62);  // each further bit halves it, less what the scales cost
+    last = error;
+  }
+  // Against blocks of 32 with one scale, which have as many bits for a value and more for scales.
+  CHECK(relative_error(Encoding::q4_k, x) < relative_error(Encoding::q4_0, x) * 0.85);
+  CHECK(relative_error(Encoding::q5_k, x) < relative_error(Encoding::q5_0, x) * 0.85);
+}
+
+TEST_CASE("K types: what can be stored exactly is") {
+  std::vector<float> zeros(256, 0.0f);
+  for (Encoding e : k_types) {
+    CAPTURE(name(e));
+    CHECK(there_and_back(e, zeros) == zeros);
+    // Errors do not grow with outliers elsewhere, with shifts or with signs.
+    std::vector<float> x(256);
+    for (std::size_t i = 0; i < 256; ++i) x[i] = static_cast<float>(i % 16) * 0.25f - 2.0f;
+    x[0] = 60.0f;
+    const std::vector<float> y = there_and_back(e, x);
+    CHECK(std::abs(y[0] - 60.0f) < 3.0f);
+    std::vector<float> negative(256);
+    for (std::size_t i = 0; i < 256; ++i) negative[i] = -std::abs(x[i]) - 1.0f;
+    CHECK(relative_error(e, negative) < 0.3);
+  }
+}
+
+TEST_CASE("what has no quantiser is refused") {
+  const std::vector<float> x(256, 1.0f);
+  std::byte to[1024];
+  for (Encoding e : {Encoding::iq4_nl, Encoding::iq1_s, Encoding::i8, Encoding::boolean, Encoding::f8_e4m3, Encoding::q8_1})
+    CHECK_FALSE(encode(e, x, to));
+}
