@@ -120,8 +120,8 @@ std::string rules_text(const graph::CheckpointRules& rules) {
     if (!rows.empty()) lists.push_back(fmt::format("{}}}", fmt::join(rows, ",\n")));
     rows.clear();
   };
-  const auto row = [&](const std::string& list, const std::vector<std::string>& parts) {
-    rows.push_back(wrapped(rows.empty() ? "    ." + list + " = {{" : std::string(list.size() + 9, ' ') + "{", parts, "}"));
+  const auto row = [&](const std::string& list, const std::vector<std::string>& parts, const std::string& end = "}") {
+    rows.push_back(wrapped(rows.empty() ? "    ." + list + " = {{" : std::string(list.size() + 9, ' ') + "{", parts, end));
   };
   for (const auto& a : rules.aliases) {
     std::vector<std::string> parts = {".weight = " + string_literal(a.weight), ".target = " + string_literal(a.target)};
@@ -143,9 +143,15 @@ std::string rules_text(const graph::CheckpointRules& rules) {
     if (!r.file.empty()) parts.push_back(".file = " + braced(r.file));
     parts.push_back(".model = " + braced(r.model));
     if (!r.via.empty()) parts.push_back(".via = " + string_literal(r.via));
-    if (!r.only.empty()) parts.push_back(".only = " + string_literal(r.only));
-    if (r.set >= 0) parts.push_back(fmt::format(".set = {}, .alternative = {}", r.set, r.alternative));
-    row("maps", parts);
+    const std::string set = r.set < 0 ? "" : fmt::format(".set = {}, .alternative = {}", r.set, r.alternative);
+    if (r.only.empty()) {
+      if (!set.empty()) parts.push_back(set);
+      row("maps", parts);
+      continue;
+    }
+    // The range of an index has more digits the more layers there are: on a line of its own, so that no row wraps by it.
+    row("maps", parts, "");
+    rows.back() += fmt::format(",\n{}.only = {}{}}}", std::string(14, ' '), string_literal(r.only), set.empty() ? "" : ", " + set);
   }
   finish_list();
   for (const auto& r : rules.sets) row("sets", {".where = " + string_literal(r.where), ".alternatives = " + braced(r.alternatives)});
