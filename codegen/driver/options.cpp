@@ -21,6 +21,17 @@ void add_imports(CLI::App& app, Options& o) {
   app.add_option("-I", o.import_paths, "folder with files that the model file imports (may be given again)")
       ->type_name("DIR")->allow_extra_args(false);
 }
+
+// The same for one that may be given again.
+void each_handed_on(CLI::App& app, Options& o, const std::string& name, const std::string& text) {
+  app.add_option_function<std::vector<std::string>>(name, [&o, name](const std::vector<std::string>& values) {
+    for (const std::string& v : values) {
+      o.forward.push_back(name);
+      o.forward.push_back(v);
+    }
+  }, text)->allow_extra_args(false);
+}
+
 void add_config(CLI::App& app, Options& o) {
   add_imports(app, o);
   app.add_option("--config", o.config, "config.json or YAML (default: the checkpoint's)");
@@ -91,13 +102,19 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   add_run(*run, o);
   handed_on(*run, o, "--prompt", "text to go on from");
   handed_on(*run, o, "--chat", "a message, through the chat template");
+  handed_on(*run, o, "--system", "with --chat: what the assistant is to be");
   handed_on(*run, o, "--tokens", "token ids to go on from: 1,2,3");
   handed_on(*run, o, "-n", "new tokens at most (128)");
   handed_on(*run, o, "--temperature", "0: the best token each time (0)");
   handed_on(*run, o, "--top-k", "draw from the k best");
   handed_on(*run, o, "--top-p", "draw from the best with probability p together");
   handed_on(*run, o, "--min-p", "draw from those with p times the best's probability");
+  handed_on(*run, o, "--typical-p", "draw from the most typical with probability p together");
   handed_on(*run, o, "--repetition-penalty", "above 1: seen tokens become less likely");
+  handed_on(*run, o, "--frequency-penalty", "taken from a token for each time it was seen");
+  handed_on(*run, o, "--presence-penalty", "taken once from a seen token");
+  each_handed_on(*run, o, "--logit-bias", "added to a token's logit: 42=-1.5");
+  each_handed_on(*run, o, "--stop", "a string that ends the text; may be given again");
   handed_on(*run, o, "--seed", "of the random numbers");
   handed_on(*run, o, "--trace", "print values whose names match");
   handed_on(*run, o, "--export", "with --trace: write them to this .safetensors");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 
 #include "runtime/base/json.h"
 
@@ -40,83 +41,155 @@ Status add_ids(const Json& value, const std::string& file, std::vector<std::int3
 
 Result<GenerateResult> generate(Model& model, State& state, int sequence, std::span<const std::int32_t> prompt,
                                 const GenerateOptions& options, const std::function<bool(std::int32_t)>& on_token) {
+  const std::array<Prompt, 1> one = {{{sequence, {prompt.begin(), prompt.end()}, options.sampler.seed}}};
+  std::function<bool(std::size_t, std::int32_t)> each;
+  if (on_token) each = [&](std::size_t, std::int32_t id) { return on_token(id); };
+  auto results = generate_batch(model, state, one, options, each);
+  if (!results) return std::move(results.error());
+  return std::move(results->front());
+}
+
+namespace {
+
+// A sequence under way.
+struct Running {
+  const Prompt* prompt;
+  Sampler sampler;
+  std::vector<std::int32_t> history;
+  std::vector<float> logits;                               // of its next token
+  bool ended = false;
+};
+
+Status check_prompt(const Prompt& prompt, const Model& model, const State& state) {
+  if (prompt.tokens.empty()) return Error{"empty-prompt", "the prompt holds no token", {}, "give a text, or --tokens"};
+  const std::int64_t room = state.capacity() - state.length(prompt.sequence);
+  if (state.capacity() > 0 && static_cast<std::int64_t>(prompt.tokens.size()) > room)
+    return Error{"context", "the prompt has " + std::to_string(prompt.tokens.size()) + " tokens, and " + std::to_string(room) +
+                                " of " + std::to_string(state.capacity()) + " positions are free",
+                 {}, "shorten it, or give the state more positions (the model's context is " +
+                         std::to_string(model.context()) + ")"};
+  return {};
+}
+
+// The prompt in chunks; false where an interrupt came.
+Result<bool> prefill(Model& model, State& state, Running& r, const GenerateOptions& options) {
+  const std::span<const std::int32_t> tokens = r.prompt->tokens;
+  const std::int64_t chunk = std::max<std::int64_t>(1, options.chunk);
+  for (std::size_t at = 0; at < tokens.size();) {
+    if (is_cancelled(options)) return false;
+    const auto n = std::min(static_cast<std::size_t>(chunk), tokens.size() - at);
+    const std::array<Segment, 1> segment = {{{r.prompt->sequence, static_cast<std::int64_t>(n)}}};
+    auto batch = Batch::make(state, segment, Outputs::last);
+    if (!batch) return std::move(batch.error());
+    auto row = model.logits(state, *batch, tokens.subspan(at, n));
+    if (!row) return std::move(row.error());
+    r.logits.assign(row->begin(), row->end());
+    at += n;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::vector<GenerateResult>> generate_batch(Model& model, State& state, std::span<const Prompt> prompts,
+                                                   const GenerateOptions& options,
+                                                   const std::function<bool(std::size_t, std::int32_t)>& on_token) {
   const auto vocabulary = model.vocabulary();
   if (!vocabulary)
     return Error{"not-a-language-model", std::string(model.name()) + " does not map tokens to logits, so it cannot generate text",
                  {}, "verify and the C++ API call any model"};
-  if (prompt.empty()) return Error{"empty-prompt", "the prompt holds no token", {}, "give a text, or --tokens"};
-  auto sampler = Sampler::create(options.sampler);
-  if (!sampler) return std::move(sampler.error());
+  std::vector<Running> running;
+  for (const Prompt& prompt : prompts) {
+    if (Status status = check_prompt(prompt, model, state); !status) return std::move(status.error());
+    SamplerOptions of_this = options.sampler;
+    of_this.seed = prompt.seed;
+    auto sampler = Sampler::create(std::move(of_this));
+    if (!sampler) return std::move(sampler.error());
+    running.push_back({&prompt, std::move(*sampler), prompt.tokens, {}});
+  }
 
   const Stopwatch total;
-  GenerateResult result;
-  result.prompt_tokens = static_cast<std::int64_t>(prompt.size());
-  const std::int64_t room = state.capacity() - state.length(sequence);
-  if (state.capacity() > 0 && result.prompt_tokens > room)
-    return Error{"context", "the prompt has " + std::to_string(prompt.size()) + " tokens, and " + std::to_string(room) + " of " +
-                                std::to_string(state.capacity()) + " positions are free",
-                 {}, "shorten it, or give the state more positions (the model's context is " +
-                         std::to_string(model.context()) + ")"};
-
-  std::vector<std::int32_t> history(prompt.begin(), prompt.end());
-  const std::int64_t chunk = std::max<std::int64_t>(1, options.chunk);
-  std::span<const float> logits;
-  for (std::size_t at = 0; at < prompt.size();) {
-    if (is_cancelled(options)) {
-      result.finish = Finish::cancelled;
-      return result;
-    }
-    const auto n = std::min(static_cast<std::size_t>(chunk), prompt.size() - at);
-    const std::array<Segment, 1> segment = {{{sequence, static_cast<std::int64_t>(n)}}};
-    auto batch = Batch::make(state, segment, Outputs::last);
-    if (!batch) return std::move(batch.error());
-    auto row = model.logits(state, *batch, prompt.subspan(at, n));
-    if (!row) return std::move(row.error());
-    logits = *row;
-    at += n;
+  std::vector<GenerateResult> results(prompts.size());
+  bool cancelled = false;
+  for (std::size_t i = 0; i < running.size() && !cancelled; ++i) {
+    results[i].prompt_tokens = static_cast<std::int64_t>(prompts[i].tokens.size());
+    auto whole = prefill(model, state, running[i], options);
+    if (!whole) return std::move(whole.error());
+    cancelled = !*whole;
   }
-  result.prefill_seconds = total.seconds();
+  const double prefill_seconds = total.seconds();
+  for (GenerateResult& r : results) {
+    r.prefill_seconds = prefill_seconds;
+    if (cancelled) r.finish = Finish::cancelled;
+  }
+  if (cancelled) return results;
 
-  const Stopwatch* decode = nullptr;
   std::optional<Stopwatch> decoding;
+  double first_token_seconds = 0;
+  std::int64_t steps = 0;
+  const auto end = [&](std::size_t i, Finish finish) {
+    results[i].finish = finish;
+    running[i].ended = true;
+  };
   while (true) {
-    if (options.max_tokens <= static_cast<std::int64_t>(result.tokens.size())) break;
-    auto token = sampler->sample(logits, history);
-    if (!token) return std::move(token.error());
-    if (!decode) {
-      result.first_token_seconds = total.seconds();
-      decode = &decoding.emplace();
+    // A token for each sequence, and those that go on after it.
+    std::vector<Segment> segments;
+    std::vector<std::int32_t> ids;
+    std::vector<std::size_t> going;
+    for (std::size_t i = 0; i < running.size(); ++i) {
+      Running& r = running[i];
+      GenerateResult& result = results[i];
+      if (r.ended) continue;
+      const auto full = [&] { return options.max_tokens <= static_cast<std::int64_t>(result.tokens.size()); };
+      if (full()) {
+        end(i, Finish::length);
+        continue;
+      }
+      auto token = r.sampler.sample(r.logits, r.history);
+      if (!token) return std::move(token.error());
+      if (!decoding) {
+        first_token_seconds = total.seconds();
+        decoding.emplace();
+      }
+      if (std::find(options.stop_tokens.begin(), options.stop_tokens.end(), *token) != options.stop_tokens.end()) {
+        end(i, Finish::stop_token);
+        continue;
+      }
+      result.tokens.push_back(*token);
+      r.history.push_back(*token);
+      if (on_token && !on_token(i, *token)) {
+        end(i, Finish::callback);
+      } else if (is_cancelled(options)) {
+        end(i, Finish::cancelled);
+      } else if (full()) {
+        end(i, Finish::length);
+      } else if (state.capacity() > 0 && state.length(r.prompt->sequence) >= state.capacity()) {
+        end(i, Finish::context);
+      } else {
+        segments.push_back({r.prompt->sequence, 1});
+        ids.push_back(*token);
+        going.push_back(i);
+      }
     }
-    if (std::find(options.stop_tokens.begin(), options.stop_tokens.end(), *token) != options.stop_tokens.end()) {
-      result.finish = Finish::stop_token;
-      break;
-    }
-    result.tokens.push_back(*token);
-    history.push_back(*token);
-    if (on_token && !on_token(*token)) {
-      result.finish = Finish::callback;
-      break;
-    }
-    if (is_cancelled(options)) {
-      result.finish = Finish::cancelled;
-      break;
-    }
-    if (options.max_tokens <= static_cast<std::int64_t>(result.tokens.size())) break;
-    if (state.capacity() > 0 && state.length(sequence) >= state.capacity()) {
-      result.finish = Finish::context;
-      break;
-    }
-    const std::array<Segment, 1> segment = {{{sequence, 1}}};
-    auto batch = Batch::make(state, segment, Outputs::last);
+    if (going.empty()) break;
+    auto batch = Batch::make(state, segments, Outputs::last);
     if (!batch) return std::move(batch.error());
-    const std::array<std::int32_t, 1> ids = {*token};
-    auto row = model.logits(state, *batch, ids);
-    if (!row) return std::move(row.error());
-    logits = *row;
-    ++result.decode_steps;
+    auto rows = model.logits(state, *batch, ids);
+    if (!rows) return std::move(rows.error());
+    ++steps;
+    const std::size_t width = rows->size() / going.size();
+    for (std::size_t k = 0; k < going.size(); ++k) {
+      const auto row = rows->subspan(k * width, width);
+      running[going[k]].logits.assign(row.begin(), row.end());
+    }
   }
-  if (decode) result.decode_seconds = decode->seconds();
-  return result;
+  const double decode_seconds = decoding ? decoding->seconds() : 0;
+  for (GenerateResult& r : results) {
+    r.first_token_seconds = first_token_seconds;
+    r.decode_seconds = decode_seconds;
+    r.decode_steps = steps;
+  }
+  return results;
 }
 
 Result<std::vector<std::int32_t>> stop_tokens_of(const CheckpointIndex& checkpoint) {
@@ -129,6 +202,14 @@ Result<std::vector<std::int32_t>> stop_tokens_of(const CheckpointIndex& checkpoi
       if (auto s = add_ids(*eos, "generation_config.json", ids); !s) return std::move(s.error());
       return ids;
     }
+  }
+  if (checkpoint.metadata) {
+    for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
+      const auto value = checkpoint.metadata->find(key);
+      const auto id = value ? value->as_int() : std::nullopt;
+      if (id && *id >= 0 && *id <= INT32_MAX) ids.push_back(static_cast<std::int32_t>(*id));
+    }
+    return ids;
   }
   if (checkpoint.config) {
     const Json* eos = checkpoint.config->root.find("eos_token_id");

@@ -23,7 +23,7 @@ struct GenerateOptions {
   const std::atomic<bool>* cancel = nullptr;               // looked at before each step
 };
 
-enum class Finish : std::uint8_t { length, stop_token, context, cancelled, callback };
+enum class Finish : std::uint8_t { length, stop_token, stop_string, context, cancelled, callback };
 struct GenerateResult {
   std::vector<std::int32_t> tokens;                        // new ones, without the stop token
   Finish finish = Finish::length;
@@ -40,7 +40,21 @@ struct GenerateResult {
 Result<GenerateResult> generate(Model& model, State& state, int sequence, std::span<const std::int32_t> prompt,
                                 const GenerateOptions& options, const std::function<bool(std::int32_t)>& on_token = {});
 
-// Ids of eos_token_id from generation_config.json beside the checkpoint, else from config.json; a number or a list.
+// One of several sequences that are generated at once.
+struct Prompt {
+  int sequence = 0;                                        // slot in the State; each named once
+  std::vector<std::int32_t> tokens;
+  std::uint64_t seed = 0;                                  // of its own sampler, in the place of options.sampler.seed
+};
+// The same for several sequences: each prompt by itself, then a step for all that are not at their end. A sequence gives
+// the tokens that it would give alone. `on_token` gets the number of the prompt in `prompts`; false ends that sequence. An
+// interrupt ends all. The results are in the order of the prompts; times are those of the whole call.
+Result<std::vector<GenerateResult>> generate_batch(Model& model, State& state, std::span<const Prompt> prompts,
+                                                   const GenerateOptions& options,
+                                                   const std::function<bool(std::size_t, std::int32_t)>& on_token = {});
+
+// Ids of eos_token_id from generation_config.json beside the checkpoint, else of a GGUF's ends of text, turn and message,
+// else from config.json; a number or a list.
 Result<std::vector<std::int32_t>> stop_tokens_of(const CheckpointIndex& checkpoint);
 
 }  // namespace modelc

@@ -3,8 +3,12 @@
 #include <cstdio>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "runtime/base/strings.h"
+#include "runtime/chat/chat.h"
 #include "runtime/generate/generator.h"
+#include "runtime/generate/text.h"
 #include "runtime/main/options.h"
 #include "runtime/tokenizer/tokenizer.h"
 
@@ -20,6 +24,7 @@ void on_interrupt(int) {
 const char* reason(Finish f) {
   switch (f) {
     case Finish::length: return "the number of tokens asked for";
+    case Finish::stop_string: return "a string of --stop";
     case Finish::stop_token: return "the token that ends a text";
     case Finish::context: return "the end of the context";
     case Finish::cancelled: return "an interrupt";
@@ -29,6 +34,21 @@ const char* reason(Finish f) {
 }
 
 double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+
+// The ids of a message, with the system's before it, as the checkpoint's chat template writes them.
+Result<std::vector<std::int32_t>> chat_prompt(const Options& o, const CheckpointIndex& checkpoint, const Tokenizer& tokenizer) {
+  auto format = ChatFormat::of(checkpoint);
+  if (!format) return std::move(format.error());
+  if (!*format)
+    return Error{"no-chat-template", o.checkpoint.front() + " has no chat template, so --chat has no meaning", {},
+                 "chat_template.jinja or `chat_template` in tokenizer_config.json gives one; --prompt takes the text as it stands"};
+  JsonArray messages;
+  if (o.system) messages.push_back(chat_message("system", *o.system));
+  messages.push_back(chat_message("user", *o.chat));
+  auto text = (*format)->text(messages);
+  if (!text) return std::move(text.error());
+  return tokenizer.encode(*text, false);  // the template has said which special tokens there are
+}
 
 }  // namespace
 
@@ -42,16 +62,22 @@ int run_generate(const Options& o, const ModelFactory& factory) {
     auto t = Tokenizer::load(loaded->checkpoint->tokenizer_json);
     if (!t) return fail(t.error());
     tokenizer.emplace(std::move(*t));
+  } else if (loaded->checkpoint->metadata && loaded->checkpoint->metadata->contains("tokenizer.ggml.model")) {
+    auto t = Tokenizer::from_metadata(*loaded->checkpoint->metadata, o.checkpoint.front());
+    if (!t) return fail(t.error());
+    tokenizer.emplace(std::move(*t));
   }
   std::vector<std::int32_t> prompt;
-  if (o.prompt) {
-    if (!tokenizer)
-      return fail({"no-tokenizer", o.checkpoint.front() + " has no tokenizer.json, so --prompt has no meaning", {}, "--tokens 1,2,3 gives token ids"});
-    auto ids = tokenizer->encode(*o.prompt);
+  if (!tokenizer && (o.prompt || o.chat || !o.stop.empty()))
+    return fail({"no-tokenizer", o.checkpoint.front() + " has no tokenizer, so " +
+                                     (o.prompt ? "--prompt" : o.chat ? "--chat" : "--stop") + " has no meaning",
+                 {}, "--tokens 1,2,3 gives token ids"});
+  if (o.tokens) {
+    prompt = *o.tokens;
+  } else {
+    auto ids = o.chat ? chat_prompt(o, *loaded->checkpoint, *tokenizer) : tokenizer->encode(*o.prompt);
     if (!ids) return fail(ids.error());
     prompt = std::move(*ids);
-  } else {
-    prompt = *o.tokens;
   }
 
   GenerateOptions options;
@@ -80,6 +106,7 @@ int run_generate(const Options& o, const ModelFactory& factory) {
   const bool text = tokenizer && !o.show_tokens && !o.json;
   std::optional<StreamingDecoder> decoder;
   if (tokenizer) decoder.emplace(*tokenizer);
+  StopFinder stop(o.stop);
   std::string whole;
   bool first = true;
   const auto put = [&](const std::string& piece) {
@@ -88,19 +115,20 @@ int run_generate(const Options& o, const ModelFactory& factory) {
   };
   if (text && o.prompt) put(*o.prompt);
   auto result = generate(model, **state, 0, prompt, options, [&](std::int32_t id) {
-    const std::string piece = decoder ? decoder->push(id) : "";
+    const std::string piece = stop.push(decoder ? decoder->push(id) : "");
     whole += piece;
-    if (o.json) return true;
-    const bool more = put(text ? piece : (first ? "" : ",") + std::to_string(id));
+    const bool more = o.json || put(text ? piece : (first ? "" : ",") + std::to_string(id));
     first = false;
-    return more;
+    return more && !stop.found();
   });
   if (!result) return fail(result.error());
   if (decoder) {
-    const std::string rest = decoder->finish();
+    std::string rest = stop.push(decoder->finish());
+    rest += stop.finish();
     whole += rest;
     if (text) put(rest);
   }
+  if (stop.found()) result->finish = Finish::stop_string;
   if (hook.finish)
     if (auto s = hook.finish(); !s) return fail(s.error());
 

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <limits>
 
 #include "runtime/base/strings.h"
 
@@ -16,6 +17,17 @@ bool parse_tokens(const std::string& text, std::vector<std::int32_t>& to) {
     to.push_back(static_cast<std::int32_t>(*v));
   }
   return !to.empty();
+}
+
+bool parse_bias(std::string_view text, std::vector<std::pair<std::int32_t, float>>& to) {
+  const std::size_t sign = text.find('=');
+  if (sign == std::string_view::npos) return false;
+  const auto id = parse_int(text.substr(0, sign));
+  const std::string_view number = text.substr(sign + 1);
+  const auto value = number == "-inf" ? -std::numeric_limits<double>::infinity() : parse_double(number);
+  if (!id || *id < 0 || *id > INT32_MAX || !value) return false;
+  to.emplace_back(static_cast<std::int32_t>(*id), static_cast<float>(*value));
+  return true;
 }
 
 void add_shared(CLI::App& app, Options& o) {
@@ -35,11 +47,13 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
   CLI::App app(std::string(factory.name) + " (from " + factory.file + ", modelc " + factory.version +
                "): generates text; or verify, bench, info");
   app.option_defaults()->always_capture_default(false);
-  std::string prompt, tokens, chat;
+  std::string prompt, tokens, chat, system;
+  std::vector<std::string> biases;
   std::vector<std::string> trace;
   const auto add_generate = [&](CLI::App& a) {
     a.add_option("--prompt", prompt, "text to go on from, as it stands");
     a.add_option("--chat", chat, "a message, through the checkpoint's chat template");
+    a.add_option("--system", system, "with --chat: what the assistant is to be");
     a.add_option("--tokens", tokens, "token ids to go on from: 1,2,3");
     a.add_option("-n", o.count, "new tokens at most (128)")->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
     a.add_option("--temperature", o.sampler.temperature, "0 takes the best token each time (0)");
@@ -47,6 +61,11 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
     a.add_option("--top-p", o.sampler.top_p, "draw from the best that together have probability p (1: all)");
     a.add_option("--min-p", o.sampler.min_p, "draw from those with p times the best one's probability (0: all)");
     a.add_option("--repetition-penalty", o.sampler.repetition_penalty, "above 1: tokens seen before become less likely (1)");
+    a.add_option("--typical-p", o.sampler.typical_p, "draw from the most typical that together have probability p (1: all)");
+    a.add_option("--frequency-penalty", o.sampler.frequency_penalty, "taken from a token for each time it was seen before (0)");
+    a.add_option("--presence-penalty", o.sampler.presence_penalty, "taken once from a token seen before (0)");
+    a.add_option("--logit-bias", biases, "added to a token's logit: 42=-1.5, or 42=-inf to forbid it")->allow_extra_args(false);
+    a.add_option("--stop", o.stop, "a string that ends the text; may be given again")->allow_extra_args(false);
     a.add_option("--seed", o.sampler.seed, "of the random numbers (0)");
     a.add_flag("--ignore-eos", o.ignore_eos, "go on after the token that ends a text");
     a.add_flag("--show-tokens", o.show_tokens, "print token ids instead of text");
@@ -101,22 +120,28 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
               : info->parsed() ? Command::info : Command::generate;
   if (within_kl >= 0) o.verify.within_kl = within_kl;
   if (o.command == Command::generate) {
-    if (generate->count("--chat") > 0) {
-      std::fputs("error: --chat is not carried out yet: chat templates come in a later version\n"
-                 "  help: --prompt takes the text as it stands\n", stderr);
+    if (generate->count("--chat") > 0) o.chat = chat;
+    if (generate->count("--system") > 0) o.system = system;
+    if (o.system && !o.chat) {
+      std::fputs("error: --system needs --chat, the message that it stands before\n", stderr);
       return 2;
     }
+    for (const std::string& bias : biases)
+      if (!parse_bias(bias, o.sampler.logit_bias)) {
+        std::fprintf(stderr, "error: --logit-bias %s: expected a token id and a number, as in 42=-1.5\n", printable(bias).c_str());
+        return 2;
+      }
     if (generate->count("--prompt") > 0) o.prompt = prompt;
     if (generate->count("--tokens") > 0 && !parse_tokens(tokens, o.tokens.emplace())) {
       std::fprintf(stderr, "error: --tokens %s: expected token ids, as in 1,2,3\n", printable(tokens).c_str());
       return 2;
     }
-    if (o.prompt && o.tokens) {
-      std::fputs("error: --prompt and --tokens exclude each other\n", stderr);
+    if ((o.prompt ? 1 : 0) + (o.tokens ? 1 : 0) + (o.chat ? 1 : 0) > 1) {
+      std::fputs("error: --prompt, --chat and --tokens exclude each other\n", stderr);
       return 2;
     }
-    if (!o.prompt && !o.tokens) {
-      std::fputs("error: nothing to go on from\n  help: --prompt TEXT or --tokens 1,2,3\n", stderr);
+    if (!o.prompt && !o.tokens && !o.chat) {
+      std::fputs("error: nothing to go on from\n  help: --prompt TEXT, --chat TEXT or --tokens 1,2,3\n", stderr);
       return 2;
     }
     if (auto s = validate(o.sampler); !s) {

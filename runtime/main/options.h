@@ -24,6 +24,9 @@ struct Options {
 
   // generate
   std::optional<std::string> prompt;
+  std::optional<std::string> chat;                         // a message, through the chat template
+  std::optional<std::string> system;                       // with chat: the message before it
+  std::vector<std::string> stop;                           // strings that end the text
   std::optional<std::vector<std::int32_t>> tokens;
   std::int64_t count = 128;
   SamplerOptions sampler;

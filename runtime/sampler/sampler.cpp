@@ -40,6 +40,11 @@ Status validate(const SamplerOptions& o) {
   if (o.top_k < 0) return option_error("top_k", std::to_string(o.top_k), "0 (all) or a positive number");
   if (!(o.top_p >= 0 && o.top_p <= 1)) return option_error("top_p", shortest(o.top_p), "a number from 0 to 1 (all)");
   if (!(o.min_p >= 0 && o.min_p <= 1)) return option_error("min_p", shortest(o.min_p), "a number from 0 (all) to 1");
+  if (!(o.typical_p > 0 && o.typical_p <= 1))
+    return option_error("typical_p", shortest(o.typical_p), "a number above 0, to 1 (all)");
+  for (const auto& [name, value] : {std::pair{"frequency_penalty", o.frequency_penalty},
+                                    std::pair{"presence_penalty", o.presence_penalty}})
+    if (!(std::abs(value) < infinity)) return option_error(name, shortest(value), "a finite number (0 is off)");
   if (!(o.repetition_penalty > 0 && o.repetition_penalty < infinity))
     return option_error("repetition_penalty", shortest(o.repetition_penalty), "a positive number (1 is off)");
   std::vector<std::int32_t> ids;
@@ -118,20 +123,33 @@ Status Sampler::adjust(std::span<const float> logits, std::span<const std::int32
       return token_error("sampler option `logit_bias`", id, logits.size());
     logits_[static_cast<std::size_t>(id)] += bias;
   }
-  if (options_.repetition_penalty != 1) {
-    seen_.resize(logits.size(), 0);
-    ++call_;
-    for (const std::int32_t id : history) {
-      const auto i = static_cast<std::size_t>(id);
-      if (id < 0 || i >= logits.size()) return token_error("the history", id, logits.size());
-      if (seen_[i] == call_) continue;
-      seen_[i] = call_;
-      logits_[i] = logits_[i] > 0 ? logits_[i] / options_.repetition_penalty : logits_[i] * options_.repetition_penalty;
-    }
-  }
+  if (options_.repetition_penalty != 1 || options_.frequency_penalty != 0 || options_.presence_penalty != 0)
+    if (Status status = penalise(history); !status) return status;
   if (!options_.logit_bias.empty() && *std::max_element(logits_.begin(), logits_.end()) == forbidden)
     return Error{"sampler-logits", "sampler option `logit_bias` forbids every token", {}, {}};
   return {};
+}
+
+Status Sampler::penalise(std::span<const std::int32_t> history) {
+  counts_.resize(logits_.size(), 0);
+  distinct_.clear();
+  Status status;
+  for (const std::int32_t id : history) {
+    if (id < 0 || static_cast<std::size_t>(id) >= logits_.size()) {
+      status = token_error("the history", id, logits_.size());
+      break;
+    }
+    if (counts_[static_cast<std::size_t>(id)]++ == 0) distinct_.push_back(id);
+  }
+  for (const std::int32_t id : distinct_) {
+    double& logit = logits_[static_cast<std::size_t>(id)];
+    std::uint32_t& count = counts_[static_cast<std::size_t>(id)];
+    if (options_.repetition_penalty != 1)
+      logit = logit > 0 ? logit / options_.repetition_penalty : logit * options_.repetition_penalty;
+    logit -= static_cast<double>(count) * options_.frequency_penalty + options_.presence_penalty;
+    count = 0;
+  }
+  return status;
 }
 
 std::int32_t Sampler::greedy() const {
@@ -157,6 +175,31 @@ void Sampler::filter() {
   // The largest weight is 1, and neither of the above removes it.
   if (options_.min_p > 0)
     std::erase_if(candidates_, [&](const Candidate& c) { return c.weight < static_cast<double>(options_.min_p); });
+  if (options_.typical_p < 1) keep_typical(largest);
+}
+
+// With x = (logit - largest) / temperature, -log p is log(sum of weights) - x, and the entropy is its mean: the logarithm
+// falls out of their difference.
+void Sampler::keep_typical(double largest) {
+  const double temperature = options_.temperature;
+  double total = 0, mean = 0;
+  for (const Candidate& c : candidates_) {
+    total += c.weight;
+    mean += c.weight * ((c.logit - largest) / temperature);
+  }
+  mean /= total;
+  const auto shift = [&](const Candidate& c) { return std::abs((c.logit - largest) / temperature - mean); };
+  sorted_ = candidates_;
+  std::sort(sorted_.begin(), sorted_.end(), [&](const Candidate& a, const Candidate& b) {
+    const double x = shift(a), y = shift(b);
+    return x != y ? x < y : a.id < b.id;
+  });
+  const double wanted = static_cast<double>(options_.typical_p) * total;
+  double sum = 0;
+  std::size_t kept = 0;
+  while (kept < sorted_.size() && (kept == 0 || sum < wanted)) sum += sorted_[kept++].weight;
+  const double last = shift(sorted_[kept - 1]);
+  std::erase_if(candidates_, [&](const Candidate& c) { return shift(c) > last; });
 }
 
 // One pass: a buffer of twice k (at least) is cut to its k largest whenever it is full, and from then on nothing below

@@ -298,4 +298,36 @@ std::unique_ptr<Bpe> Bpe::read(const Reader& reader) {
   return bpe;
 }
 
+std::unique_ptr<Bpe> Bpe::by_score(Vocabulary vocabulary, const std::vector<double>& scores,
+                                   const std::vector<bool>& merged, std::int32_t unknown) {
+  auto bpe = std::make_unique<Bpe>();
+  bpe->vocabulary_ = std::move(vocabulary);
+  const Vocabulary& tokens = bpe->vocabulary_;
+  std::vector<std::int32_t> order;
+  for (std::int32_t id = 0; id < tokens.end(); ++id)
+    if (tokens.has(id) && merged[static_cast<std::size_t>(id)]) order.push_back(id);
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
+  });
+  // All pairs of a token have its rank, and those of equal scores the same one: of equals the leftmost is merged.
+  std::uint32_t rank = 0;
+  constexpr std::size_t longest = 256;  // bytes of a token whose parts are looked for
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::int32_t id = order[i];
+    if (i > 0 && scores[static_cast<std::size_t>(id)] != scores[static_cast<std::size_t>(order[i - 1])]) ++rank;
+    const std::string_view token = tokens.token(id);
+    if (token.size() > longest) continue;
+    for (std::size_t cut = 1; cut < token.size(); ++cut) {
+      if ((static_cast<unsigned char>(token[cut]) & 0xC0) == 0x80) continue;  // within a character
+      const std::int32_t left = tokens.find(token.substr(0, cut)), right = tokens.find(token.substr(cut));
+      if (left >= 0 && right >= 0) bpe->merges_.set(left, right, {rank, id});
+    }
+  }
+  bpe->index_characters();
+  bpe->unknown_ = unknown;
+  bpe->fuse_unknown_ = true;
+  bpe->byte_tokens_ = byte_tokens_of(tokens);
+  return bpe;
+}
+
 }  // namespace modelc

@@ -60,6 +60,12 @@ class Bpe : public Model {
   // Null, after reader.fail(), for what is wrong or not carried out.
   static std::unique_ptr<Bpe> read(const Reader& reader);
 
+  // As sentencepiece has it: of two neighbours whose union is a token the best score is merged first. `merged` says which
+  // tokens may come of that; bytes for what is unknown, then `unknown` (-1: left out). `scores` and `merged` by id.
+  // A token of more than 256 bytes comes of no merge.
+  static std::unique_ptr<Bpe> by_score(Vocabulary vocabulary, const std::vector<double>& scores,
+                                       const std::vector<bool>& merged, std::int32_t unknown);
+
   Status encode(const Pieces& pieces, std::vector<std::int32_t>& ids) const override;
   const Vocabulary& vocabulary() const override { return vocabulary_; }
 

@@ -8,6 +8,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/tokenizer/added_tokens.h"
 #include "runtime/tokenizer/decoder.h"
+#include "runtime/tokenizer/gguf.h"
 #include "runtime/tokenizer/model.h"
 #include "runtime/tokenizer/normalizer.h"
 #include "runtime/tokenizer/post_processor.h"
@@ -46,7 +47,8 @@ namespace {
 // Texts beyond this would not leave room for positions of 32 bits once bytes are spelled out.
 constexpr std::size_t longest_text = std::size_t{1} << 30;
 
-std::unique_ptr<TokenizerStages> read_stages(const Json& root, ReadState& state) {
+std::unique_ptr<TokenizerStages> read_stages(const Json& root, ReadState& state,
+                                             std::unique_ptr<Model> model = nullptr) {
   const Reader file(root, "", state);
   auto stages = std::make_unique<TokenizerStages>();
   if (!root.is_object()) {
@@ -63,7 +65,7 @@ std::unique_ptr<TokenizerStages> read_stages(const Json& root, ReadState& state)
   if (file.has("pre_tokenizer")) stages->pre_tokenizer = read_pre_tokenizer(file.member("pre_tokenizer"));
   if (file.has("post_processor")) stages->post_processor = read_post_processor(file.member("post_processor"));
   stages->decoders = file.has("decoder") ? read_decoders(file.member("decoder")) : without_decoder();
-  if (!state.error) stages->model = read_model(file.member("model"));
+  if (!state.error) stages->model = model ? std::move(model) : read_model(file.member("model"));
   if (state.error || !stages->model) return nullptr;
   const Vocabulary& vocabulary = stages->model->vocabulary();
   if (file.has("added_tokens"))
@@ -107,6 +109,15 @@ Result<Tokenizer> Tokenizer::parse(std::string_view json, const std::string& nam
   if (!root) return root.error();
   ReadState state{name, {}};
   std::unique_ptr<TokenizerStages> stages = read_stages(*root, state);
+  if (!stages) return *state.error;
+  return Tokenizer(std::move(stages));
+}
+
+Result<Tokenizer> Tokenizer::from_metadata(const Metadata& metadata, const std::string& name) {
+  Result<GgufTokenizer> read = read_gguf_tokenizer(metadata, name);
+  if (!read) return std::move(read.error());
+  ReadState state{name, {}};
+  std::unique_ptr<TokenizerStages> stages = read_stages(read->stages, state, std::move(read->model));
   if (!stages) return *state.error;
   return Tokenizer(std::move(stages));
 }

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/metadata.h"
 #include "runtime/base/result.h"
 
 namespace modelc {
@@ -30,6 +31,9 @@ class Tokenizer {
   static Result<Tokenizer> load(const std::string& path);
   // The same from text; `name` is what messages call it.
   static Result<Tokenizer> parse(std::string_view json, const std::string& name = "tokenizer.json");
+
+  // As a GGUF holds it (tokenizer.ggml.*); see gguf.h for what is carried out.
+  static Result<Tokenizer> from_metadata(const Metadata& metadata, const std::string& name = "metadata");
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;

@@ -162,6 +162,20 @@ void normalize(Form form, std::string& text) {
   for (const utf8proc_int32_t code : codes) utf8::append(text, static_cast<char32_t>(code));
 }
 
+void uppercase(std::string& text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const utf8::Character c = utf8::next(text, at);
+    at += c.size;
+    if (c.code == 0xDF)
+      out += "SS";
+    else
+      utf8::append(out, static_cast<char32_t>(utf8proc_toupper(code_point(c.code))));
+  }
+  text.swap(out);
+}
+
 void lowercase(std::string& text) {
   std::string out;
   out.reserve(text.size());

@@ -35,6 +35,8 @@ void normalize(Form form, std::string& text);
 // Where the extended grapheme cluster that begins at text[at] ends.
 std::size_t grapheme_end(std::string_view text, std::size_t at);
 
+// Each character by itself, ß as SS, in place.
+void uppercase(std::string& text);
 // Each character by itself (a final sigma is not looked for), in place.
 void lowercase(std::string& text);
 

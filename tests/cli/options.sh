@@ -14,7 +14,9 @@ expect "vulkan is refused as not yet carried out" 2 "error[E0607]" -- "$modelc" 
 [ ! -e "$work/v" ] && pass "and nothing is written" || fail "and nothing is written"
 expect "--inline is refused" 2 "error[E0607]" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --inline
 expect "block encodings are refused" 2 "error[E0607]" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --encodings q8_0
-expect "--chat is refused" 2 "not carried out yet" -- "$modelc" run $llama --checkpoint examples/tiny --chat hello
+expect "--chat without a template" 1 "has no chat template" -- "$modelc" run $llama --checkpoint examples/tiny --chat hello
+expect "--system without --chat" 2 "--system needs --chat" -- "$modelc" run $llama --checkpoint examples/tiny --prompt a --system b
+expect "a bias without a number" 2 "expected a token id and a number" -- "$modelc" run $llama --checkpoint examples/tiny --prompt a --logit-bias 3
 expect "a .gguf is refused" 1 "GGUF" -- bash -c 'printf GGUF > "$1/x.gguf"; exec "$2" inspect "$1/x.gguf"' - "$work" "$modelc"
 expect "a pickle is refused, with the way out" 1 "safetensors" -- bash -c ': > "$1/pytorch_model.bin"; exec "$2" inspect "$1/pytorch_model.bin"' - "$work" "$modelc"
 expect "an isa that is none" 1 "mmx" "avx2" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --isa mmx

@@ -21,6 +21,10 @@ std::vector<double> defined(const SamplerOptions& o, const std::vector<float>& l
     if (std::find(history.begin(), history.end(), static_cast<std::int32_t>(i)) != history.end())
       x[i] = x[i] > 0 ? x[i] / static_cast<double>(o.repetition_penalty)
                       : x[i] * static_cast<double>(o.repetition_penalty);
+  for (const std::int32_t id : history) x[static_cast<std::size_t>(id)] -= static_cast<double>(o.frequency_penalty);
+  for (std::size_t i = 0; i < n; ++i)
+    if (std::find(history.begin(), history.end(), static_cast<std::int32_t>(i)) != history.end())
+      x[i] -= static_cast<double>(o.presence_penalty);
   for (double& v : x) v /= static_cast<double>(o.temperature);
   std::vector<bool> in(n, true);
   const auto probabilities = [&] {
@@ -50,6 +54,21 @@ std::vector<double> defined(const SamplerOptions& o, const std::vector<float>& l
     const std::vector<double> p = probabilities();
     const double largest = *std::max_element(p.begin(), p.end());
     for (std::size_t i = 0; i < n; ++i) in[i] = in[i] && p[i] >= static_cast<double>(o.min_p) * largest;
+  }
+  if (o.typical_p < 1) {
+    const std::vector<double> p = probabilities();
+    double entropy = 0;
+    for (std::size_t i = 0; i < n; ++i)
+      if (in[i]) entropy -= p[i] * std::log(p[i]);
+    const auto shift = [&](std::size_t i) { return std::abs(-std::log(p[i]) - entropy); };
+    const std::vector<bool> before = in;
+    for (std::size_t i = 0; i < n; ++i) {
+      double nearer = 0;  // the probability of all that are more typical
+      bool first = true;
+      for (std::size_t j = 0; before[i] && j < n; ++j)
+        if (before[j] && shift(j) < shift(i) - 1e-12) nearer += p[j], first = false;
+      in[i] = before[i] && (first || nearer < static_cast<double>(o.typical_p));
+    }
   }
   return probabilities();
 }
@@ -172,4 +191,42 @@ TEST_CASE("ties") {
   o.top_k = 3;
   o.top_p = 0.6f;
   compare(o, {1, 2, 2, 2, 2, 0, 1});
+}
+
+TEST_CASE("typical, by itself and after the others") {
+  for (const float p : {0.05f, 0.3f, 0.7f, 0.95f}) {
+    SamplerOptions o = options(1, 40);
+    o.typical_p = p;
+    compare(o, spread_logits(40, 6, 41));
+    compare(o, spread_logits(40, 0.5f, 42));
+    o.temperature = 1.7f;
+    o.top_k = 20;
+    o.top_p = 0.9f;
+    o.min_p = 0.02f;
+    compare(o, spread_logits(40, 5, 43));
+  }
+}
+
+TEST_CASE("frequency and presence penalties, beside the repetition penalty") {
+  const std::vector<std::int32_t> history = {1, 2, 2, 3, 3, 3, 3, 9, 1};
+  SamplerOptions o = options(0.9f, 50);
+  o.frequency_penalty = 0.4f;
+  compare(o, spread_logits(20, 4, 51), history);
+  o.presence_penalty = 0.7f;
+  compare(o, spread_logits(20, 4, 52), history);
+  o.repetition_penalty = 1.3f;
+  o.logit_bias = {{3, 2.5f}, {4, -1.0f}};
+  compare(o, spread_logits(20, 4, 53), history);
+  o.frequency_penalty = -0.5f;  // more of the same
+  o.presence_penalty = -0.25f;
+  compare(o, spread_logits(20, 4, 54), history);
+  // Greedy takes them into account too.
+  SamplerOptions greedy;
+  greedy.frequency_penalty = 1;
+  const std::vector<float> logits = {1, 2.5f, 2};
+  const std::vector<std::int32_t> once = {1};
+  auto sampler = Sampler::create(greedy);
+  REQUIRE(sampler);
+  CHECK(*sampler->sample(logits) == 1);
+  CHECK(*sampler->sample(logits, once) == 2);
 }

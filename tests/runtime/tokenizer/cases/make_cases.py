@@ -439,7 +439,31 @@ def broken():
     return [{"bytes": b.hex(), "text": b.decode("utf-8", errors="replace")} for b in rows]
 
 
+def scored(folder):
+    """A vocabulary of sentencepiece's own BPE, as a GGUF holds it, and its ids."""
+    kept = HERE / "scored.json"
+    if kept.exists():  # trained once, as the others
+        spec = json.loads(kept.read_text(encoding="utf-8"))
+        model = bytes.fromhex(spec["model"])
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            text = Path(temporary, "text.txt")
+            text.write_text("\n".join(TRAINING))
+            sentencepiece.SentencePieceTrainer.train(
+                input=str(text), model_prefix=str(Path(temporary, "m")), vocab_size=640, model_type="bpe", byte_fallback=True,
+                normalization_rule_name="identity", remove_extra_whitespaces=False, character_coverage=0.99, minloglevel=2)
+            model = Path(temporary, "m.model").read_bytes()
+    sp = sentencepiece.SentencePieceProcessor(model_proto=model)
+    kind = lambda i: 2 if sp.is_unknown(i) else 3 if sp.is_control(i) else 6 if sp.is_byte(i) else 1
+    rows = [{"text": t, "ids": sp.encode(t)} for t in TEXTS if "<s>" not in t]
+    (folder / "scored.json").write_text(json.dumps({
+        "sentencepiece": sentencepiece.__version__, "model": model.hex(), "tokens": [sp.id_to_piece(i) for i in range(len(sp))],
+        "scores": [sp.get_score(i) for i in range(len(sp))], "types": [kind(i) for i in range(len(sp))]}, ensure_ascii=False)[:-1]
+        + ',\n"cases": [\n' + ",\n".join(map(json.dumps, rows)) + "\n]}\n", encoding="utf-8")
+
+
 def write(folder):
+    scored(folder)
     text, rows = patterns()
     (folder / "patterns.json").write_text(
         json.dumps({"tokenizers": tokenizers.__version__, "text": text})[:-1] + ',\n"patterns": [\n'

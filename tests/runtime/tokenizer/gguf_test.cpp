@@ -1,0 +1,151 @@
+// Tokenizers from the metadata of a GGUF: the ids are those of the same tokenizer as a tokenizer.json, which are the
+// reference's; and those of sentencepiece for its own vocabulary.
+#include <doctest/doctest.h>
+
+#include "runtime/base/json.h"
+#include "runtime/tokenizer/tokenizer.h"
+
+using namespace modelc;
+
+namespace {
+
+const std::string folder = std::string(MODELC_SOURCE_DIR) + "/tests/runtime/tokenizer/cases/";
+
+Json read(const std::string& name) {
+  Result<JsonFile> file = read_json_file(folder + name);
+  REQUIRE_MESSAGE(file, file.error().text());
+  return std::move(file->root);
+}
+
+std::vector<std::int32_t> ids_of(const Json& value) {
+  std::vector<std::int32_t> ids;
+  for (const Json& id : *value.as_array()) ids.push_back(static_cast<std::int32_t>(*id.as_int()));
+  return ids;
+}
+
+// What a converter writes for cases/STEM.tokenizer.json.
+struct Converted {
+  std::vector<std::string> tokens, merges;
+  std::vector<std::int32_t> types;
+  std::vector<float> scores;
+  MetadataBuilder builder;
+
+  explicit Converted(const Json& file) {
+    const Json& model = *file.find("model");
+    const Json& vocab = *model.find("vocab");
+    const auto put = [&](std::size_t id, const std::string& token, std::int32_t type) {
+      if (tokens.size() <= id) tokens.resize(id + 1), types.resize(id + 1, 1), scores.resize(id + 1, 0);
+      tokens[id] = token;
+      types[id] = type;
+    };
+    if (const JsonObject* object = vocab.as_object()) {
+      for (const JsonMember& m : *object) put(static_cast<std::size_t>(*m.value.as_int()), m.key, 1);
+    } else {
+      for (const Json& pair : *vocab.as_array()) {
+        put(tokens.size(), *(*pair.as_array())[0].as_string(), 1);
+        scores.back() = static_cast<float>(*(*pair.as_array())[1].as_double());
+      }
+    }
+    for (const Json& t : *file.find("added_tokens")->as_array())
+      put(static_cast<std::size_t>(*t.find("id")->as_int()), *t.find("content")->as_string(), *t.find("special")->as_bool() ? 3 : 4);
+    if (const Json* list = model.find("merges"))
+      for (const Json& m : *list->as_array()) {
+        const JsonArray* pair = m.as_array();
+        merges.push_back(pair ? *(*pair)[0].as_string() + " " + *(*pair)[1].as_string() : *m.as_string());
+      }
+  }
+  std::uint32_t id(const std::string& token) const {
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      if (tokens[i] == token) return static_cast<std::uint32_t>(i);
+    FAIL("no token " << token);
+    return 0;
+  }
+  Metadata metadata(const std::string& model, const std::string& pre = {}) {
+    builder.add_string("tokenizer.ggml.model", model);
+    if (!pre.empty()) builder.add_string("tokenizer.ggml.pre", pre);
+    builder.add_strings("tokenizer.ggml.tokens", tokens).add_i32s("tokenizer.ggml.token_type", types);
+    builder.add_f32s("tokenizer.ggml.scores", scores);
+    if (!merges.empty()) builder.add_strings("tokenizer.ggml.merges", merges);
+    return builder.build();
+  }
+};
+
+void check(const std::string& stem, const Metadata& metadata) {
+  CAPTURE(stem);
+  const Result<Tokenizer> tokenizer = Tokenizer::from_metadata(metadata);
+  REQUIRE_MESSAGE(tokenizer, tokenizer.error().text());
+  for (const Json& c : *read(stem + ".cases.json").find("cases")->as_array()) {
+    const std::string& text = *c.find("text")->as_string();
+    CAPTURE(text);
+    CHECK(*tokenizer->encode(text, false) == ids_of(*c.find("ids")));
+    CHECK(*tokenizer->encode(text) == ids_of(*c.find("ids_with_special")));
+    CHECK(tokenizer->decode(ids_of(*c.find("ids_with_special")), false).empty() == ids_of(*c.find("ids_with_special")).empty());
+    CHECK(tokenizer->decode(ids_of(*c.find("ids")), false) == *c.find("decoded")->as_string());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("byte-level vocabularies by the way they cut words") {
+  for (const auto& [stem, pre] : {std::pair{"gpt2", "gpt-2"}, std::pair{"starcoder", "smollm"}, std::pair{"qwen2", "qwen2"},
+                                  std::pair{"gpt4o", "gpt-4o"}})
+    check(stem, Converted(read(std::string(stem) + ".tokenizer.json")).metadata("gpt2", pre));
+  Converted with_bos(read("llama3.tokenizer.json"));
+  with_bos.builder.add("tokenizer.ggml.add_bos_token", true).add_u32("tokenizer.ggml.bos_token_id", with_bos.id("<|special|>"));
+  check("llama3", with_bos.metadata("gpt2", "llama-bpe"));
+}
+
+TEST_CASE("words in parts, marked where they begin") {
+  Converted converted(read("bert.tokenizer.json"));
+  for (std::size_t i = 0; i < converted.tokens.size(); ++i) {
+    std::string& t = converted.tokens[i];
+    if (converted.types[i] == 1) t = t.starts_with("##") ? t.substr(2) : "\xE2\x96\x81" + t;
+  }
+  converted.builder.add_u32("tokenizer.ggml.cls_token_id", converted.id("[CLS]")).add_u32("tokenizer.ggml.seperator_token_id", converted.id("[SEP]"));
+  converted.builder.add_u32("tokenizer.ggml.unknown_token_id", converted.id("[UNK]"));
+  const Metadata metadata = converted.metadata("bert");
+  const Result<Tokenizer> tokenizer = Tokenizer::from_metadata(metadata);
+  REQUIRE_MESSAGE(tokenizer, tokenizer.error().text());
+  for (const Json& c : *read("bert.cases.json").find("cases")->as_array())
+    CHECK(*tokenizer->encode(*c.find("text")->as_string()) == ids_of(*c.find("ids_with_special")));
+}
+
+TEST_CASE("a vocabulary with scores, merged as sentencepiece merges it") {
+  const Json file = read("scored.json");
+  MetadataBuilder builder;
+  std::vector<std::string> tokens;
+  std::vector<float> scores;
+  for (const Json& t : *file.find("tokens")->as_array()) tokens.push_back(*t.as_string());
+  for (const Json& s : *file.find("scores")->as_array()) scores.push_back(static_cast<float>(*s.as_double()));
+  builder.add_string("tokenizer.ggml.model", "llama").add_strings("tokenizer.ggml.tokens", tokens);
+  builder.add_f32s("tokenizer.ggml.scores", scores).add_i32s("tokenizer.ggml.token_type", ids_of(*file.find("types")));
+  builder.add_u32("tokenizer.ggml.unknown_token_id", 0).add_u32("tokenizer.ggml.bos_token_id", 1);
+  const Result<Tokenizer> tokenizer = Tokenizer::from_metadata(builder.build());
+  REQUIRE_MESSAGE(tokenizer, tokenizer.error().text());
+  for (const Json& c : *file.find("cases")->as_array()) {
+    const std::string& text = *c.find("text")->as_string();
+    CAPTURE(text);
+    std::vector<std::int32_t> ids = ids_of(*c.find("ids"));
+    CHECK(*tokenizer->encode(text, false) == ids);
+    ids.insert(ids.begin(), 1);
+    CHECK(*tokenizer->encode(text) == ids);
+  }
+}
+
+TEST_CASE("metadata that is no tokenizer") {
+  MetadataBuilder builder;
+  CHECK(Tokenizer::from_metadata(builder.build(), "m").error().message == "m: tokenizer.ggml.model is missing");
+  builder.add_string("tokenizer.ggml.model", "other");
+  CHECK(Tokenizer::from_metadata(builder.build(), "m").error().message == "m: tokenizer.ggml.tokens is missing, or no list of texts");
+  const std::vector<std::string> tokens = {"a", "b"};
+  builder.add_strings("tokenizer.ggml.tokens", tokens);
+  CHECK(Tokenizer::from_metadata(builder.build(), "m").error().message == "m: tokenizer.ggml.model \"other\" is not carried out");
+  MetadataBuilder bpe;
+  bpe.add_string("tokenizer.ggml.model", "gpt2").add_string("tokenizer.ggml.pre", "other").add_strings("tokenizer.ggml.tokens", tokens);
+  CHECK(Tokenizer::from_metadata(bpe.build(), "m").error().message ==
+        "m: tokenizer.ggml.pre \"other\": this way of cutting words is not carried out");
+  MetadataBuilder scores;
+  const std::vector<float> one = {1};
+  scores.add_string("tokenizer.ggml.model", "llama").add_strings("tokenizer.ggml.tokens", tokens).add_f32s("tokenizer.ggml.scores", one);
+  CHECK(Tokenizer::from_metadata(scores.build(), "m").error().message == "m: tokenizer.ggml.scores has 1 value for 2 tokens");
+}
