@@ -54,7 +54,16 @@ std::optional<std::string> nearest(std::string_view name, const std::vector<std:
     limit = d;
     if (d == 0) break;
   }
-  return best == nullptr ? std::nullopt : std::optional<std::string>(*best);
+  if (best != nullptr) return *best;
+  // Words of a name: `bias` where `has_bias` is meant.
+  constexpr std::size_t shortest_word = 3;
+  for (const std::string& c : candidates) {
+    const std::string& longer = c.size() > name.size() ? c : std::string(name);
+    const std::string_view shorter = c.size() > name.size() ? name : std::string_view(c);
+    if (shorter.size() < shortest_word || longer.size() == shorter.size()) continue;
+    if (("_" + longer + "_").find("_" + std::string(shorter) + "_") != std::string::npos) return c;
+  }
+  return std::nullopt;
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {

@@ -52,6 +52,8 @@ struct ShapeError {
   int operand = -1;                              // index, or -1: the operation as a whole
   int axis = -1;                                 // of that operand, or -1
   std::string message;                           // "linear: the last axis of x is 40, of w 32"
+  std::string attr = {};                         // the attribute whose text is none of `values`
+  std::vector<std::string> values = {};
 };
 struct ShapeQuery {
   const Op& op;

@@ -49,6 +49,7 @@ Value FunctionBuilder::call_op(std::string_view name, std::span<const Argument> 
 std::optional<graph::AttrValue> FunctionBuilder::attribute(const graph::AttrSpec& spec, const Argument& argument,
                                                            std::string_view op) {
   const Value& v = argument.value;
+  attribute_spans_[std::string(spec.name)] = argument.span;
   const auto wrong = [&](const std::string& wanted) -> std::optional<graph::AttrValue> {
     fail(code::wrong_type, argument.span,
          "`" + std::string(spec.name) + "` of `" + std::string(op) + "` is " + wanted + ", not " +

@@ -171,11 +171,8 @@ bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Arg
         auto message = fail(diag::code::wrong_arguments, argument.name_span,
                             std::string(owner) + " has no parameter `" + std::string(argument.name) + "`");
         const std::string near = diag::did_you_mean(argument.name, names);
-        if (!near.empty()) {
-          message.help(near);
-        } else if (!names.empty()) {
-          message.note("it has " + listed(names, 12));
-        }
+        if (!near.empty()) message.help(near);
+        if (!names.empty()) message.note("it has " + listed(names, 12));
         fits = false;
         continue;
       }

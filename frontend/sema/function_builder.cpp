@@ -410,6 +410,14 @@ void FunctionBuilder::fail_shape(const graph::ShapeError& error, OpKind kind, co
     const Operand& wrong = operands[static_cast<std::size_t>(error.operand)];
     if (wrong.id && wrong.span.valid()) place = wrong.span;
   }
+  if (const auto written = attribute_spans_.find(error.attr); written != attribute_spans_.end()) {
+    // A word that the operation does not know: sizes have no part in it.
+    const std::string_view word = ev_.sources().text(written->second);
+    const bool quoted = word.size() > 2 && word.front() == '"';
+    fail(code::shape_mismatch, written->second, error.message)
+        .help(diag::did_you_mean(quoted ? word.substr(1, word.size() - 2) : word, error.values));
+    return;
+  }
   // The language's word for what the table has by another name.
   const bool cross = kind == OpKind::cross_set && error.message.starts_with("cross_");
   auto message = fail(code::shape_mismatch, place, cross ? error.message.substr(6) : error.message);

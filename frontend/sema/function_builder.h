@@ -230,6 +230,8 @@ class FunctionBuilder final : public TensorContext {
   // An operation of the table; `given` follows its operands, then its attributes.
   std::optional<std::vector<graph::ValueId>> from_table(graph::OpKind kind, std::span<const Argument* const> given,
                                                         const OpCall& call);
+  // Where each attribute of the operation at hand is written.
+  std::map<std::string, source::Span, std::less<>> attribute_spans_;
   std::optional<graph::AttrValue> attribute(const graph::AttrSpec& spec, const Argument& argument, std::string_view op);
   std::optional<graph::ValueId> activation(std::string_view name, graph::ValueId x, source::Span name_span,
                                            source::Span span);

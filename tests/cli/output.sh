@@ -46,5 +46,8 @@ for stage in ast program graph plan; do
 done
 expect "dump of one module" 0 "Linear" -- "$modelc" dump stdlib/nn/linear.model --stage graph --root "Linear(5, 10)"
 expect "inspect of a model" 0 "q_proj" "LlamaLayer" -- "$modelc" inspect examples/llama/llama.model --config $config
+if command -v python3 > /dev/null; then
+  expect "lines of each architecture" 0 '`examples/llama/llama.model`' '`stdlib/nn/rope.model`' -- python3 examples/lines.py
+fi
 expect "explain" 0 "E0312" -- "$modelc" explain E0312
 finish

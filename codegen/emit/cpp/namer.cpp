@@ -20,6 +20,15 @@ constexpr std::array<std::string_view, 106> reserved = {
     "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq", "final", "override", "import",
     "module", "std", "modelc"};
 
+// Other macros of system headers, by their looks: all capitals with an underscore, errors of errno, and a few words.
+bool looks_like_macro(std::string_view s) {
+  constexpr std::array<std::string_view, 12> words = {"NULL", "NAN", "SNAN", "INFINITY", "BUFSIZ", "MAXFLOAT", "NZERO",
+                                                      "WEOF", "EOF", "EIO", "offsetof", "alloca"};
+  if (std::find(words.begin(), words.end(), s) != words.end()) return true;
+  const bool capitals = std::none_of(s.begin(), s.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  return capitals && ((s.size() > 3 && s[0] == 'E') || s.find('_', 1) < s.size() - 1);
+}
+
 }  // namespace
 
 std::string identifier(std::string_view name) {
@@ -31,7 +40,7 @@ std::string identifier(std::string_view name) {
   }
   if (s.empty() || (s[0] >= '0' && s[0] <= '9')) s.insert(0, "n");
   if (s[0] == '_') s.insert(0, "n");
-  if (std::find(reserved.begin(), reserved.end(), s) != reserved.end()) s += '_';
+  if (std::find(reserved.begin(), reserved.end(), s) != reserved.end() || looks_like_macro(s)) s += '_';
   return s;
 }
 

@@ -40,7 +40,9 @@ bool is_number(const std::string& s) { return !s.empty() && s.find_first_not_of(
 }  // namespace
 
 Names::Names(const plan::Program& p, const Options& options) : program(p) {
-  Scope types({"Batch", "Sequences", "StepSizes", "axes", "axis_table", "MapArgs", "MapKernel", "Step", "Tensor", "kernels", "math", "entry_table", "rule_table"});
+  // A class called as a member of the base class is would be hidden by it.
+  Scope types = base_names();
+  for (const char* own : {"axis_table", "entry_table", "rule_table"}) types.unique(own);
   const std::string root = types.unique(options.class_name);
   types.unique(root + "Config");
   types.unique(snake_case(root) + "_factory");

@@ -39,7 +39,7 @@ std::string Rule::text(int operand) const { return graph::text(type(operand), q_
 void Rule::require(bool holds, int operand, int axis, std::string message) {
   if (holds || failed_) return;
   failed_ = true;
-  error_ = ShapeError{operand, axis, std::string(info_.name) + ": " + std::move(message)};
+  error_ = ShapeError{operand, axis, std::string(info_.name) + ": " + std::move(message), {}, {}};
 }
 
 void Rule::need(int i) {
@@ -161,6 +161,8 @@ void Rule::one_of(std::string_view attr, std::initializer_list<std::string_view>
     all += (all.empty() ? "\"" : " or \"") + std::string(s) + "\"";
   }
   require(false, -1, -1, std::string(attr) + " is \"" + v + "\", wanted " + all);
+  error_.attr = attr;
+  error_.values.assign(values.begin(), values.end());
 }
 
 std::size_t Rule::axis(int i, std::int64_t absent) {

@@ -108,6 +108,8 @@ TEST_CASE("the nearest name") {
   CHECK(nearest("hidden_siez", names) == "hidden_size");  // neighbours exchanged
   CHECK(nearest("Hidden-Size", names) == "hidden_size");  // letter case and joints
   CHECK(nearest("nrom", names) == "norm");
+  CHECK(nearest("vocab", names) == "vocab_size");  // a word of a name
+  CHECK(nearest("final_norm", names) == "norm");
   CHECK_FALSE(nearest("attention", names).has_value());
   CHECK_FALSE(nearest("b", names).has_value());  // another letter is another name
   CHECK_FALSE(nearest("", names).has_value());
