@@ -42,7 +42,8 @@ Result<TensorBytes> CheckpointData::bytes(const TensorInfo& tensor) {
                          grouped(opened->size()),
                      {"file " + quote(file.path)},
                      "something writes to the file; let it finish, then load again"};
-      if (opened->device() != file.device || opened->inode() != file.inode || opened->modified() != file.modified)
+      const bool known = file.inode != 0;  // an index that no reader made does not say which file it was
+      if (known && (opened->device() != file.device || opened->inode() != file.inode || opened->modified() != file.modified))
         return Error{"file-changed",
                      quote(file.label) + " is not what it was when its header was read: it was replaced or written to",
                      {"file " + quote(file.path)},
