@@ -32,7 +32,7 @@ class Echo final : public Model {
     auto index = open_checkpoint(path);
     if (!index) return index.error();
     auto echo = std::make_unique<Echo>();
-    if (auto s = echo->load_weights(*index, {}, {}); !s) return s.error();
+    if (auto s = echo->load_weights(*index, CheckpointRulesData{}, {}); !s) return s.error();
     return echo;
   }
   const char* type_name() const override { return "Echo"; }
