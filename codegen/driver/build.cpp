@@ -64,6 +64,16 @@ std::optional<Built> make(Session& s, const CheckpointIndex* checkpoint) {
   return Built{std::move(files), std::move(*program), std::move(*planned)};
 }
 
+// The same from a graph's text.
+std::optional<Built> make_from_graph(Session& s) {
+  auto program = load_graph(s, s.options.files[0]);
+  if (!program) return std::nullopt;
+  auto planned = plan_model(s, *program);
+  if (!planned) return std::nullopt;
+  std::vector<emit::File> files = emit_model(s, *planned, s.options.name, s.options.name_space, s.options.stock_main);
+  return Built{std::move(files), std::move(*program), std::move(*planned)};
+}
+
 std::string make_escaped(const std::string& path) {
   std::string s;
   for (const char c : path) {
@@ -97,7 +107,9 @@ int build_command(const Options& o) {
   if (!usable) return s.report() ? 0 : 2;
   std::optional<Built> built;
   std::shared_ptr<const CheckpointIndex> checkpoint;
-  if (load_model(s, o.files[0])) {
+  if (is_graph_text(o.files[0])) {
+    built = make_from_graph(s);
+  } else if (load_model(s, o.files[0])) {
     checkpoint = open_checkpoint_of(s);
     if (!s.sink.has_errors()) built = make(s, checkpoint.get());
   }

@@ -133,6 +133,18 @@ int dump_command(const Options& o) {
     return 0;
   }
   const auto stages = [&]() -> std::optional<std::string> {
+    if (is_graph_text(o.files[0])) {
+      if (o.stage == "program") {
+        s.sink.error(code::bad_option, "--stage", "--stage program: a graph's text comes after that stage")
+            .help("--stage graph or plan");
+        return std::nullopt;
+      }
+      const auto program = load_graph(s, o.files[0]);
+      if (!program) return std::nullopt;
+      if (o.stage == "graph") return graph::print(program->graph);
+      const auto planned = plan_model(s, *program);
+      return planned ? std::optional(plan::print(*planned)) : std::nullopt;
+    }
     if (!load_model(s, o.files[0])) return std::nullopt;
     const auto checkpoint = open_checkpoint_of(s);
     const auto config = config_of(s, checkpoint.get());

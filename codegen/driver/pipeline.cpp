@@ -12,6 +12,8 @@
 #include "codegen/emit/cpp/namer.h"
 #include "codegen/lower/lower.h"
 #include "frontend/diagnostics/render.h"
+#include "frontend/graph/reader.h"
+#include "frontend/graph/verifier.h"
 #include "runtime/base/strings.h"
 #include "runtime/base/yaml.h"
 #include "runtime/checkpoint/open.h"
@@ -55,6 +57,28 @@ sema::Options sema_options(const Options& o) {
 }
 
 }  // namespace
+
+bool is_graph_text(const std::string& path) { return path.ends_with(".graph"); }
+
+std::optional<sema::Program> load_graph(Session& s, const std::string& path) {
+  const fs::path file(path);
+  s.file_base = file.stem().string();
+  const auto id = diag::load_source(s.sources, file, file.filename().string(), s.sink);
+  if (!id) return std::nullopt;
+  s.main = *id;
+  auto module = graph::read(s.sources.text(*id));
+  if (!module) {
+    s.sink.error(code::bad_graph_text, s.sources.display_name(*id), module.error());
+    return std::nullopt;
+  }
+  for (const std::string& fault : graph::verify(*module))
+    s.sink.error(code::bad_graph_text, s.sources.display_name(*id), fault);
+  if (s.sink.has_errors()) return std::nullopt;
+  sema::Program program;
+  program.graph = std::move(*module);
+  program.files = {path};
+  return program;
+}
 
 bool load_model(Session& s, const std::string& path) {
   const fs::path file(path);

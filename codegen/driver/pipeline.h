@@ -37,6 +37,11 @@ std::string stdlib_folder();
 // Parses the model file and its imports.
 bool load_model(Session& s, const std::string& path);
 
+// Whether the file holds a graph as `dump --stage graph` prints it (its name ends with .graph), and such a file read and
+// verified: a program that has nothing but the graph.
+bool is_graph_text(const std::string& path);
+std::optional<sema::Program> load_graph(Session& s, const std::string& path);
+
 // Opens options.checkpoint (if any); none when there is none or it failed, which is in the sink.
 std::shared_ptr<const CheckpointIndex> open_checkpoint_of(Session& s);
 

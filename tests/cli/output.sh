@@ -44,6 +44,16 @@ expect "the plan prints its peak" 0 "arena:" "tokens" -- "$modelc" dump examples
 for stage in ast program graph plan; do
   expect "dump --stage $stage" 0 -- "$modelc" dump examples/llama/llama.model --config $config --stage $stage
 done
+# The graph's text is an input too: the same text again, and the same sources but for the name of the file.
+"$modelc" dump examples/llama/llama.model --config $config --stage graph > "$work/llama.graph"
+"$modelc" dump "$work/llama.graph" --stage graph > "$work/again.graph"
+cmp -s "$work/llama.graph" "$work/again.graph" && pass "a graph's text reads back" || fail "a graph's text reads back" "$(diff "$work/llama.graph" "$work/again.graph" | head -5)"
+build "$work/llama.graph" -o "$work/g"
+cmp -s "$work/a/llama.cpp" "$work/g/llama.cpp" && pass "and builds to the same bytes" || fail "and builds to the same bytes" "$(diff "$work/a/llama.cpp" "$work/g/llama.cpp" | head -5)"
+echo "graph 1 nonsense" > "$work/bad.graph"
+expect "a text that is no graph" 1 "error[E0502]" "line 1" -- "$modelc" dump "$work/bad.graph" --stage plan
+sed 's/linear(%x/linear(%nothing/' "$work/llama.graph" > "$work/wrong.graph"
+expect "a graph that breaks a rule" 1 "error[E0502]" -- "$modelc" build "$work/wrong.graph" -o "$work/g2"
 expect "dump of one module" 0 "Linear" -- "$modelc" dump stdlib/nn/linear.model --stage graph --root "Linear(5, 10)"
 expect "inspect of a model" 0 "q_proj" "LlamaLayer" -- "$modelc" inspect examples/llama/llama.model --config $config
 if command -v python3 > /dev/null; then

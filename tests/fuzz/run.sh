@@ -36,7 +36,7 @@ cd "$work"
 status=0
 minutes=$what
 [ "$what" = planted ] && minutes=${2:-10}
-LLVM_PROFILE_FILE=$work/fuzz.profraw nice -n 10 "$fuzzer" "$corpus" -dict="$work/words.dict" -max_total_time=$((minutes * 60)) \
+LLVM_PROFILE_FILE=$work/fuzz.profraw nice -n ${MODELC_FUZZ_NICE:-10} "$fuzzer" "$corpus" -dict="$work/words.dict" -max_total_time=$((minutes * 60)) \
   -max_len=20000 -timeout=60 -rss_limit_mb=3000 -print_final_stats=1 -artifact_prefix="$work/" > "$work/log" 2>&1 || status=$?
 tail -n 15 "$work/log"
 
