@@ -16,9 +16,9 @@ namespace modelc {
 
 struct ChatOptions {
   bool add_generation_prompt = true;  // ends where the answer begins
-  JsonArray tools;                    // JSON schemas of functions; none: the template is told of no tools
-  JsonObject variables;               // more for the template: enable_thinking, documents
-  RenderOptions render;
+  JsonArray tools = {};               // JSON schemas of functions; none: the template is told of no tools
+  JsonObject variables = {};          // more for the template: enable_thinking, documents
+  RenderOptions render = {};
 };
 
 // {"role": role, "content": content}

@@ -17,7 +17,7 @@ struct RenderOptions {
   std::uint64_t max_steps = 20'000'000;        // operations, and items and bytes that they copy
   std::size_t max_output = std::size_t{16} << 20;  // bytes of the text and of any string on the way
   int max_depth = 200;                         // expressions, blocks and macros in each other
-  std::optional<std::time_t> now;              // what strftime_now() gives; the clock if not given
+  std::optional<std::time_t> now = {};         // what strftime_now() gives; the clock if not given
 };
 
 class ChatTemplate {

@@ -30,7 +30,7 @@ void compare_logits(Difference& d, std::span<const float> expected, std::span<co
 
 struct VerifyOptions {
   double within = 1e-4;                                    // absolute, of every output and stage
-  std::optional<double> within_kl;                         // of the logits' rows; replaces `within` for outputs
+  std::optional<double> within_kl = {};                    // of the logits' rows; replaces `within` for outputs
   std::int64_t chunk = 0;                                  // tokens of a sequence in one call; 0: all at once
 };
 struct VerifyReport {

@@ -18,14 +18,14 @@ namespace modelc {
 struct GenerateOptions {
   std::int64_t max_tokens = 128;                           // new tokens at most
   std::int64_t chunk = 512;                                // tokens of the prompt in one call
-  SamplerOptions sampler;
-  std::vector<std::int32_t> stop_tokens;                   // generation ends with one of these; it is not given out
+  SamplerOptions sampler = {};
+  std::vector<std::int32_t> stop_tokens = {};              // generation ends with one of these; it is not given out
   const std::atomic<bool>* cancel = nullptr;               // looked at before each step
 };
 
 enum class Finish : std::uint8_t { length, stop_token, stop_string, context, cancelled, callback };
 struct GenerateResult {
-  std::vector<std::int32_t> tokens;                        // new ones, without the stop token
+  std::vector<std::int32_t> tokens = {};                   // new ones, without the stop token
   Finish finish = Finish::length;
   std::int64_t prompt_tokens = 0;
   double prefill_seconds = 0;                              // all of the prompt
@@ -43,7 +43,7 @@ Result<GenerateResult> generate(Model& model, State& state, int sequence, std::s
 // One of several sequences that are generated at once.
 struct Prompt {
   int sequence = 0;                                        // slot in the State; each named once
-  std::vector<std::int32_t> tokens;
+  std::vector<std::int32_t> tokens = {};
   std::uint64_t seed = 0;                                  // of its own sampler, in the place of options.sampler.seed
 };
 // The same for several sequences: each prompt by itself, then a step for all that are not at their end. A sequence gives

@@ -37,6 +37,35 @@ std::string StopFinder::push(std::string_view piece) {
 
 std::string StopFinder::finish() { return std::exchange(waiting_, {}); }
 
+TextStream::TextStream(const Tokenizer* tokenizer, std::vector<std::string> stop, bool skip_special_tokens)
+    : finder_(stop), holds_(std::any_of(stop.begin(), stop.end(), [](const std::string& s) { return !s.empty(); })) {
+  if (tokenizer) decoder_.emplace(*tokenizer, skip_special_tokens);
+}
+
+std::string TextStream::push(std::int32_t id) {
+  ++pushed_;
+  return give(decoder_ ? decoder_->push(id) : std::string());
+}
+
+std::string TextStream::finish() {
+  std::string out = give(decoder_ ? decoder_->finish() : std::string());
+  if (finder_.found()) return out;
+  out += finder_.finish();
+  given_tokens_ = pushed_;
+  return out;
+}
+
+std::string TextStream::give(std::string piece) {
+  decoded_ += piece.size();
+  // A token without text of its own may be the beginning of a character: it goes with the text that comes next.
+  if (!piece.empty()) ends_.resize(pushed_, decoded_);
+  std::string out = finder_.push(piece);
+  given_ += out.size();
+  if (!holds_) given_tokens_ = pushed_;
+  else while (given_tokens_ < ends_.size() && ends_[given_tokens_] <= given_) ++given_tokens_;
+  return out;
+}
+
 Result<std::vector<TextResult>> generate_text(Model& model, State& state, const Tokenizer& tokenizer,
                                               std::span<const std::int32_t> prompt, const TextOptions& options,
                                               const std::function<bool(int, std::string_view)>& on_text) {
@@ -45,15 +74,14 @@ Result<std::vector<TextResult>> generate_text(Model& model, State& state, const 
                                   std::to_string(state.sequences()) + " sequences",
                  {}, "give new_state() as many sequences as there are answers"};
   struct Answer {
-    StreamingDecoder decoder;
-    StopFinder stop;
+    TextStream stream;
     std::string text;
     bool closed = false;                                   // the callback wants no more
   };
   std::vector<Answer> answers;
   std::vector<Prompt> prompts;
   for (int i = 0; i < options.count; ++i) {
-    answers.push_back({StreamingDecoder(tokenizer, options.skip_special_tokens), StopFinder(options.stop), {}});
+    answers.push_back({TextStream(&tokenizer, options.stop, options.skip_special_tokens), {}});
     prompts.push_back({i, {prompt.begin(), prompt.end()}, options.tokens.sampler.seed + static_cast<std::uint64_t>(i)});
   }
   const auto give = [&](std::size_t i, std::string_view piece) {
@@ -63,19 +91,19 @@ Result<std::vector<TextResult>> generate_text(Model& model, State& state, const 
   };
   auto results = generate_batch(model, state, prompts, options.tokens, [&](std::size_t i, std::int32_t id) {
     Answer& a = answers[i];
-    give(i, a.stop.push(a.decoder.push(id)));
-    return !a.stop.found() && !a.closed;
+    give(i, a.stream.push(id));
+    return !a.stream.stopped() && !a.closed;
   });
   if (!results) return std::move(results.error());
   std::vector<TextResult> texts;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     Answer& a = answers[i];
     GenerateResult& tokens = (*results)[i];
-    if (!a.stop.found() && !a.closed) {
-      give(i, a.stop.push(a.decoder.finish()));
-      if (!a.stop.found() && !a.closed) give(i, a.stop.finish());
+    if (!a.stream.stopped() && !a.closed) give(i, a.stream.finish());
+    if (a.stream.stopped()) {
+      tokens.finish = Finish::stop_string;
+      tokens.tokens.resize(a.stream.tokens());
     }
-    if (a.stop.found()) tokens.finish = Finish::stop_string;
     texts.push_back({std::move(a.text), std::move(tokens)});
   }
   return texts;

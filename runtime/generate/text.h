@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,9 +35,34 @@ class StopFinder {
   bool found_ = false;
 };
 
+// The text of one sequence's tokens as they come: decoded, up to a stop string; and which of the tokens that text is.
+class TextStream {
+ public:
+  // Without a tokenizer there is no text, and every token counts. The tokenizer must outlive it.
+  TextStream(const Tokenizer* tokenizer, std::vector<std::string> stop, bool skip_special_tokens = true);
+
+  // What can be given out after this token.
+  std::string push(std::int32_t id);
+  // What was held back, as no more tokens come. A stop string may still be found in it.
+  std::string finish();
+  bool stopped() const { return finder_.found(); }
+  // How many tokens, from the first, have been given out whole; those that reach into a stop string never are.
+  std::size_t tokens() const { return given_tokens_; }
+
+ private:
+  std::string give(std::string piece);
+
+  std::optional<StreamingDecoder> decoder_;
+  StopFinder finder_;
+  bool holds_;                         // there are stop strings, so tokens may have to wait
+  std::size_t pushed_ = 0, given_tokens_ = 0;
+  std::size_t decoded_ = 0, given_ = 0;                    // bytes of text
+  std::vector<std::size_t> ends_;      // where the text of each token ends, as far as that is known
+};
+
 struct TextOptions {
-  GenerateOptions tokens;
-  std::vector<std::string> stop;       // the text ends before the first of these; it is not given out
+  GenerateOptions tokens = {};
+  std::vector<std::string> stop = {};  // the text ends before the first of these; it is not given out
   int count = 1;                       // answers to the same prompt: sequences 0 .. count - 1 of the state, with the seeds
                                        // options.tokens.sampler.seed and the ones after it
   bool skip_special_tokens = true;
@@ -44,7 +70,7 @@ struct TextOptions {
 
 struct TextResult {
   std::string text;
-  GenerateResult tokens;
+  GenerateResult tokens;               // the tokens of that text: none that reaches into a stop string
   Finish finish() const { return tokens.finish; }
 };
 

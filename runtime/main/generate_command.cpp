@@ -1,6 +1,8 @@
 // Generates and streams text (or token ids), then says how long it took.
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <unistd.h>
 
 #include <atomic>
@@ -28,12 +30,19 @@ const char* reason(Finish f) {
     case Finish::stop_token: return "the token that ends a text";
     case Finish::context: return "the end of the context";
     case Finish::cancelled: return "an interrupt";
-    case Finish::callback: return "the output was closed";
+    case Finish::callback: return "the end of its output";
   }
   return "";
 }
 
 double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+
+// A reader that has gone away wanted no more: nothing is said, and the status is what its signal would have left. What
+// else keeps the output from being written is an error.
+int cannot_write(int why) {
+  if (why == EPIPE) return 128 + SIGPIPE;
+  return fail({"output", std::string("the output cannot be written: ") + std::strerror(why), {}, ""});
+}
 
 // The ids of a message, with the system's before it, as the checkpoint's chat template writes them.
 Result<std::vector<std::int32_t>> chat_prompt(const Options& o, const CheckpointIndex& checkpoint, const Tokenizer& tokenizer) {
@@ -104,31 +113,36 @@ int run_generate(const Options& o, const ModelFactory& factory) {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGPIPE, SIG_IGN);
   const bool text = tokenizer && !o.show_tokens && !o.json;
-  std::optional<StreamingDecoder> decoder;
-  if (tokenizer) decoder.emplace(*tokenizer);
-  StopFinder stop(o.stop);
+  TextStream stream(tokenizer ? &*tokenizer : nullptr, o.stop);
   std::string whole;
-  bool first = true;
+  int unwritten = 0;                                       // the errno of the first write that failed
   const auto put = [&](const std::string& piece) {
-    if (piece.empty()) return true;
-    return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() && std::fflush(stdout) == 0;
+    if (piece.empty() || unwritten != 0) return unwritten == 0;
+    errno = 0;
+    if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size() || std::fflush(stdout) != 0) unwritten = errno ? errno : EIO;
+    return unwritten == 0;
   };
   if (text && o.prompt) put(*o.prompt);
-  auto result = generate(model, **state, 0, prompt, options, [&](std::int32_t id) {
-    const std::string piece = stop.push(decoder ? decoder->push(id) : "");
+  std::vector<std::int32_t> ids;
+  std::size_t shown = 0;
+  const auto show = [&](const std::string& piece) {
     whole += piece;
-    const bool more = o.json || put(text ? piece : (first ? "" : ",") + std::to_string(id));
-    first = false;
-    return more && !stop.found();
+    if (o.json) return true;
+    if (text) return put(piece);
+    std::string list;
+    for (; shown < stream.tokens(); ++shown) list += (shown == 0 ? "" : ",") + std::to_string(ids[shown]);
+    return put(list);
+  };
+  auto result = generate(model, **state, 0, prompt, options, [&](std::int32_t id) {
+    ids.push_back(id);
+    return show(stream.push(id)) && !stream.stopped();
   });
   if (!result) return fail(result.error());
-  if (decoder) {
-    std::string rest = stop.push(decoder->finish());
-    rest += stop.finish();
-    whole += rest;
-    if (text) put(rest);
+  if (!stream.stopped()) show(stream.finish());
+  if (stream.stopped()) {
+    result->finish = Finish::stop_string;
+    result->tokens.resize(stream.tokens());
   }
-  if (stop.found()) result->finish = Finish::stop_string;
   if (hook.finish)
     if (auto s = hook.finish(); !s) return fail(s.error());
 
@@ -138,9 +152,9 @@ int run_generate(const Options& o, const ModelFactory& factory) {
   if (o.json) {
     JsonObject j;
     if (tokenizer) j.set("text", Json(whole));
-    JsonArray ids;
-    for (std::int32_t id : result->tokens) ids.push_back(Json(std::int64_t{id}));
-    j.set("tokens", Json(std::move(ids)));
+    JsonArray list;
+    for (std::int32_t id : result->tokens) list.push_back(Json(std::int64_t{id}));
+    j.set("tokens", Json(std::move(list)));
     j.set("finish", Json(reason(result->finish)));
     j.set("prompt_tokens", Json(result->prompt_tokens));
     j.set("load_seconds", Json(load_seconds));
@@ -148,9 +162,10 @@ int run_generate(const Options& o, const ModelFactory& factory) {
     j.set("prefill_tokens_per_second", Json(prefill));
     j.set("decode_tokens_per_second", Json(decode));
     put(dump(Json(std::move(j))) + "\n");
-    return 0;
+    return unwritten == 0 ? 0 : cannot_write(unwritten);
   }
   put("\n");
+  if (unwritten != 0) return cannot_write(unwritten);
   std::fprintf(stderr,
                "\n%lld prompt tokens, %zu generated; stopped by %s\n"
                "load %.3f s, first token %.3f s; prefill %.1f tokens/s, decode %.1f tokens/s\n",

@@ -23,7 +23,7 @@ struct SamplerOptions {
   float presence_penalty = 0;    // taken once from the logit of each token that stands there; 0: off
   std::uint64_t seed = 0;
   // Added to the logits of these tokens before all else; -infinity forbids a token. A token at most once.
-  std::vector<std::pair<std::int32_t, float>> logit_bias;
+  std::vector<std::pair<std::int32_t, float>> logit_bias = {};
 };
 
 // The first option that is out of range, by name ("sampler-option").

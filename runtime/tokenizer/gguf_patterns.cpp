@@ -19,6 +19,10 @@ constexpr std::string_view words_by_case_one_digit =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
     R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+// After digits by three and runs of Chinese and Japanese: a sign goes with the letters after it, signs with their spaces.
+constexpr std::string_view letters_and_signs =
+    R"x([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)x"
+    R"x(| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)x";
 
 bool among(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -47,6 +51,8 @@ std::optional<GgufPattern> gguf_pattern(std::string_view pre) {
   } else if (pre == "tekken") {
     p.splits = {words_by_case_one_digit};
     p.ignore_merges = true;
+  } else if (pre == "deepseek-v3") {
+    p.splits = {R"(\p{N}{1,3})", "[一-龥぀-ゟ゠-ヿ]+", letters_and_signs};
   } else {
     return std::nullopt;
   }

@@ -31,5 +31,63 @@ stopped=$("${run[@]}" --prompt "$prompt" -n 20 --stop "$stop" --json 2>/dev/null
 [ -n "$stop" ] && [ "$stopped" = "${whole%%"$stop"*}" ] && pass "a stop string ends the text before it" || fail "a stop string ends the text before it" "$stop
 $whole
 $stopped"
+# The ids are those of the text: none that a stop string has, whole or in part.
+ids() { grep -o '"tokens":\[[0-9,]*\]' | sed 's/.*\[//; s/\]//'; }
+all_ids=$("${run[@]}" --prompt "$prompt" -n 20 --json 2>/dev/null | ids)
+kept=$("${run[@]}" --prompt "$prompt" -n 20 --stop "$stop" --json 2>/dev/null | ids)
+shown=$("${run[@]}" --prompt "$prompt" -n 20 --stop "$stop" --show-tokens 2>/dev/null)
+again=$("${run[@]}" --prompt "$prompt" -n "$(awk -F, '{print NF}' <<< "$kept")" --json 2>/dev/null | grep -o '"text":"[^"]*"' | sed 's/^"text":"//; s/"$//')
+case "$stopped" in "$again"*) is_text=1 ;; *) is_text=0 ;; esac
+[ -n "$kept" ] && [ "$shown" = "$kept" ] && [ "$is_text" = 1 ] && [ "${all_ids#"$kept",}" != "$all_ids" ] &&
+  pass "--show-tokens ends before the stop string too" || fail "--show-tokens ends before the stop string too" "$all_ids
+$kept
+$shown
+$again"
+never=$("${run[@]}" --prompt "$prompt" -n 20 --stop "no such text" --show-tokens 2>/dev/null)
+[ "$never" = "$all_ids" ] && pass "a stop string that does not come takes nothing away" || fail "a stop string that does not come takes nothing away" "$never"
+
+# ---- the reader of the output, and interrupts
+"${run[@]}" --prompt "$prompt" -n 20 --ignore-eos > "$work/all" 2>/dev/null
+(set -o pipefail; "${run[@]}" --prompt "$prompt" -n 50 --ignore-eos 2> "$work/noise" | head -c 10 > "$work/ten"; echo $? > "$work/status")
+grep -v '^note:' "$work/noise" > "$work/said"
+case "$(cat "$work/status")" in 0 | 141) sane=1 ;; *) sane=0 ;; esac # 0: all was written before the reader went
+[ $sane = 1 ] && cmp -s "$work/ten" <(head -c 10 "$work/all") && ! grep -qi 'error\|pipe' "$work/said" &&
+  pass "a reader that goes away" || fail "a reader that goes away" "$(cat "$work/status" "$work/said")"
+# One that is gone before the first word: the status of the signal, and not a word.
+mkfifo "$work/pipe"
+(exec 3< "$work/pipe"; sleep 0.3) &
+{ sleep 0.6; "${run[@]}" --prompt "$prompt" -n 8 2> "$work/noise"; echo $? > "$work/status"; } > "$work/pipe"
+wait
+[ "$(cat "$work/status")" = 141 ] && ! grep -qv '^note:' "$work/noise" && pass "no reader: 141, in silence" ||
+  fail "no reader: 141, in silence" "$(cat "$work/status" "$work/noise")"
+[ -w /dev/full ] && { "${run[@]}" --prompt "$prompt" -n 8 > /dev/full 2> "$work/noise"; echo $? > "$work/status"
+  [ "$(cat "$work/status")" = 1 ] && grep -q 'the output cannot be written: No space left' "$work/noise" &&
+    pass "a full disk is an error" || fail "a full disk is an error" "$(cat "$work/status" "$work/noise")"; }
+# More tokens than could be made in that time: text is in the pipe at once, an interrupt keeps it and says how far it came.
+mkdir "$work/long"
+cp examples/tiny/* "$work/long/"
+sed -i 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 1000000/' "$work/long/config.json"
+long=("$modelc" run examples/llama/llama.model --checkpoint "$work/long" --prompt "$prompt" --ignore-eos)
+"${long[@]}" -n 1 > /dev/null 2>&1                          # compiled now
+mkfifo "$work/tokens"
+if command -v python3 > /dev/null; then
+# A background job of a script ignores interrupts: python gives the default back.
+python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' \
+  "${long[@]}" -n 900000 > "$work/tokens" 2> "$work/noise" &
+child=$!
+exec 4< "$work/tokens"
+timeout 60 head -c $((${#prompt} + 1)) <&4 > "$work/early"
+kill -0 $child 2>/dev/null && [ -s "$work/early" ] && pass "text is there before the end" || fail "text is there before the end" "$(cat "$work/noise")"
+(sleep 0.3; kill -INT $child; sleep 30; kill -KILL $child 2>/dev/null) &
+guard=$!
+cat <&4 > "$work/rest"
+wait $child
+status=$?
+kill $guard 2>/dev/null
+exec 4<&-
+[ $status = 0 ] && [ "$(tail -c 1 "$work/rest" | od -An -c | tr -d ' ')" = '\n' ] && grep -q 'generated; stopped by an interrupt' "$work/noise" &&
+  grep -q 'tokens/s' "$work/noise" && pass "an interrupt ends with text and figures" || fail "an interrupt ends with text and figures" "$status
+$(cat "$work/noise")"
+else skip "an interrupt: python3 is not installed"; fi
 expect "tokens in" 0 "generated" -- "${run[@]}" --tokens 1,2,3 -n 2
 finish

@@ -134,6 +134,7 @@ TEST_CASE("stop strings, also across tokens, and no beginning of one") {
     const std::size_t at = all.find(stop);
     CHECK(r[0].text == all.substr(0, at));
     CHECK(given == r[0].text);
+    CHECK(tokenizer.decode(r[0].tokens.tokens) == r[0].text);  // a letter a token: none of them is in the stop string
     CHECK(r[0].finish() == (at == std::string::npos ? Finish::length : Finish::stop_string));
   }
   options.stop.clear();
@@ -188,6 +189,27 @@ TEST_CASE("a stop finder holds back what may begin a stop string, and nothing el
     CHECK(given == wanted);
     CHECK(found == ends);
   }
+}
+
+TEST_CASE("tokens go out with their text, and not where they reach into a stop string") {
+  const Tokenizer tokenizer = letter_tokenizer();
+  const auto ids = good(tokenizer.encode("abcabd"));
+  TextStream stream(&tokenizer, {"abd"});
+  std::vector<std::size_t> counts;
+  for (const std::int32_t id : ids) {
+    static_cast<void>(stream.push(id));
+    counts.push_back(stream.tokens());
+  }
+  CHECK(counts == std::vector<std::size_t>{0, 0, 3, 3, 3, 3});
+  CHECK(stream.stopped());
+  TextStream open(&tokenizer, {"abd"});
+  CHECK(open.push(ids[0]).empty());
+  CHECK(open.tokens() == 0);
+  CHECK(open.finish() == "a");
+  CHECK(open.tokens() == 1);
+  TextStream none(nullptr, {});
+  CHECK(none.push(7).empty());
+  CHECK(none.tokens() == 1);
 }
 
 TEST_CASE("the README's example") {

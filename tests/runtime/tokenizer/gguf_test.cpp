@@ -89,7 +89,7 @@ void check(const std::string& stem, const Metadata& metadata) {
 
 TEST_CASE("byte-level vocabularies by the way they cut words") {
   for (const auto& [stem, pre] : {std::pair{"gpt2", "gpt-2"}, std::pair{"starcoder", "smollm"}, std::pair{"qwen2", "qwen2"},
-                                  std::pair{"gpt4o", "gpt-4o"}})
+                                  std::pair{"gpt4o", "gpt-4o"}, std::pair{"deepseek", "deepseek-v3"}})
     check(stem, Converted(read(std::string(stem) + ".tokenizer.json")).metadata("gpt2", pre));
   Converted with_bos(read("llama3.tokenizer.json"));
   with_bos.builder.add("tokenizer.ggml.add_bos_token", true).add_u32("tokenizer.ggml.bos_token_id", with_bos.id("<|special|>"));
@@ -151,6 +151,14 @@ TEST_CASE("metadata that is no tokenizer") {
   bpe.add_string("tokenizer.ggml.model", "gpt2").add_string("tokenizer.ggml.pre", "other").add_strings("tokenizer.ggml.tokens", tokens);
   CHECK(Tokenizer::from_metadata(bpe.build(), "m").error().message ==
         "m: tokenizer.ggml.pre \"other\": this way of cutting words is not carried out");
+  // Names whose rules nothing here could be compared with; a file that names none means "default".
+  for (const char* pre : {"default", "deepseek-llm", "deepseek-coder", ""}) {
+    MetadataBuilder named;
+    named.add_string("tokenizer.ggml.model", "gpt2").add_strings("tokenizer.ggml.tokens", tokens);
+    if (*pre) named.add_string("tokenizer.ggml.pre", pre);
+    CHECK(Tokenizer::from_metadata(named.build(), "m").error().message ==
+          "m: tokenizer.ggml.pre \"" + std::string(*pre ? pre : "default") + "\": this way of cutting words is not carried out");
+  }
   MetadataBuilder scores;
   const std::vector<float> one = {1};
   scores.add_string("tokenizer.ggml.model", "llama").add_strings("tokenizer.ggml.tokens", tokens).add_f32s("tokenizer.ggml.scores", one);

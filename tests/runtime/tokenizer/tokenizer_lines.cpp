@@ -1,5 +1,5 @@
 // Encodes and decodes for scripts that compare with another implementation:
-//   tokenizer_lines TOKENIZER.json < lines
+//   tokenizer_lines TOKENIZER.json|FILE.gguf < lines
 // Each line is a JSON string; or a JSON list of ids. Out comes, for a string, a line of JSON {"ids": [..], "special":
 // [..], "decoded": "..", "streamed": ".."}, decoded and streamed from the latter ids without skipping; for ids the two
 // texts.
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/base/json.h"
+#include "runtime/checkpoint/open.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 using namespace modelc;
@@ -28,11 +29,18 @@ void decode(const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids, Js
   out.set("streamed", text);
 }
 
+Result<Tokenizer> read(const std::string& path) {
+  if (!path.ends_with(".gguf")) return Tokenizer::load(path);
+  auto checkpoint = open_checkpoint(path);
+  if (!checkpoint) return std::move(checkpoint.error());
+  return Tokenizer::from_metadata(*checkpoint->metadata, path);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  const Result<Tokenizer> tokenizer = Tokenizer::load(argv[1]);
+  const Result<Tokenizer> tokenizer = read(argv[1]);
   if (!tokenizer) {
     std::cerr << tokenizer.error().text() << "\n";
     return 1;
