@@ -80,7 +80,7 @@ int run_generate(const Options& o, const ModelFactory& factory) {
   if (!tokenizer && (o.prompt || o.chat || !o.stop.empty()))
     return fail({"no-tokenizer", o.checkpoint.front() + " has no tokenizer, so " +
                                      (o.prompt ? "--prompt" : o.chat ? "--chat" : "--stop") + " has no meaning",
-                 {}, "--tokens 1,2,3 gives token ids"});
+                 {}, "put its tokenizer.json beside the weights, or give token ids: --tokens 1,2,3"});
   if (o.tokens) {
     prompt = *o.tokens;
   } else {
