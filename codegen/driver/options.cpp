@@ -2,8 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "codegen/driver/settings.h"
+#include "frontend/diagnostics/diagnostics.h"
 
 namespace modelc::driver {
 
@@ -179,6 +182,14 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   } catch (const CLI::ParseError& e) {
     std::string name = "modelc";
     for (CLI::App* s : app.get_subcommands()) name += " " + s->get_name();
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
+      std::vector<std::string> commands;
+      for (CLI::App* s : app.get_subcommands({})) commands.push_back(s->get_name());
+      const std::string near = diag::did_you_mean(argv[1], commands);
+      std::fprintf(stderr, "error: there is no command \"%.60s\"\n  help: %smodelc --help says what there is\n", argv[1],
+                   near.empty() ? "" : (near + " ").c_str());
+      return 2;
+    }
     std::fprintf(stderr, "error: %s\n  help: %s --help says what there is\n", e.what(), name.c_str());
     return 2;
   }

@@ -1,6 +1,7 @@
 // The front end from parsed files to a graph: which model, which configuration, then instances, functions, rules.
 #include "frontend/sema/analyze.h"
 
+#include <algorithm>
 #include <cctype>
 #include <set>
 #include <unordered_map>
@@ -33,8 +34,11 @@ class OncePerPlace {
 
   diag::Sink& sink() { return sink_; }
 
+  // What stands unused is no news where a mistake was found: often the mistake is that it is not reached.
   void flush() {
+    const bool wrong = sink_.has_errors();
     for (const diag::Diagnostic& d : sink_.diagnostics()) {
+      if (wrong && d.code == &code::unused_member) continue;
       if (d.primary.valid() && !seen_.emplace(d.code, d.primary).second) continue;
       auto message =
           d.primary.valid() ? into_.report(*d.code, d.primary, d.message) : into_.report(*d.code, d.place, d.message);
@@ -62,7 +66,9 @@ class Analysis {
         options_(options),
         once_(sink),
         evaluator_(sources, program_.graph.dims, once_.sink()),
-        defs_(once_.sink()) {}
+        defs_(once_.sink()) {
+    evaluator_.set_finder([this](const std::string& name) { return import_that_declares(imports_, options_, name); });
+  }
 
   std::optional<Program> run() {
     selected_ = check_definitions(evaluator_, defs_, imports_);
@@ -98,7 +104,9 @@ class Analysis {
       }
       if (found == nullptr) found = symbol;
     }
-    if (found == nullptr && !options_.root && config_ != nullptr) {
+    const auto misplaced = [](const diag::Diagnostic& d) { return d.code == &code::misplaced_member; };
+    const auto& said = sink().diagnostics();
+    if (found == nullptr && !options_.root && config_ != nullptr && std::none_of(said.begin(), said.end(), misplaced)) {
       sink()
           .error(code::no_model, main().name, "there is no `model` in " + main().name)
           .help("a module of it can be taken alone: --root \"Name(arguments)\"");

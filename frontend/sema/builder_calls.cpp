@@ -260,7 +260,7 @@ Value FunctionBuilder::call_state(const StateMember& state, std::string_view nam
   if (name != function || name.empty()) {
     auto message = name.empty()
                        ? fail(code::not_callable, span, "the state `" + state.member + "` is not called itself")
-                       : fail(code::unknown_field, span, "a " + kind + " has no function `" + std::string(name) + "`");
+                       : fail(code::unknown_field, in_.part_of(span, "." + std::string(name)), "a " + kind + " has no function `" + std::string(name) + "`");
     message.label(state.declared, "declared here");
     message.help(function.empty() ? "it is passed to the operation that reads and writes it"
                                   : "it is written by `" + state.member + "." + std::string(function) + "(…)`");

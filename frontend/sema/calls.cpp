@@ -189,6 +189,12 @@ bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Arg
   }
   std::vector<std::string> missing;
   for (std::size_t i = 0; i < params.size(); ++i) {
+    const auto twin = std::find_if(params.begin(), params.begin() + static_cast<std::ptrdiff_t>(i),
+                                   [&](const ParamSpec& p) { return p.name == params[i].name; });
+    if (arranged[i] == nullptr && twin != params.begin() + static_cast<std::ptrdiff_t>(i)) {
+      fits = false;  // a parameter declared twice, which is said of the declaration
+      continue;
+    }
     if (arranged[i] == nullptr && params[i].required) missing.push_back("`" + std::string(params[i].name) + "`");
   }
   if (!missing.empty() && fits) {

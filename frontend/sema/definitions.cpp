@@ -232,7 +232,7 @@ class DefinitionChecker {
               .error(code::misplaced_member, item.span,
                      "`" + def_->name() + "` is a module: this speaks of a whole model")
               .label(def_->symbol->span, "declared here")
-              .help("move it to the `model`");
+              .help("move it to the `model`, or write `model` for `module` if this is the whole");
         }
         break;
       default: break;

@@ -1,6 +1,8 @@
 #include "frontend/sema/evaluator.h"
 
+#include <algorithm>
 #include <cassert>
+#include <iterator>
 
 #include "frontend/sema/expressions.h"
 #include "runtime/base/strings.h"
@@ -101,9 +103,33 @@ void Evaluator::report_unknown_name(const ast::Name& name, const Environment& en
   env.names(names);
   if (env.file() != nullptr) symbol_names(*env.file(), names);
   prelude_names(names);
+  names.insert(names.end(), {"KVCache", "LatentCache", "CrossCache", "Ring", "Recurrent"});
+  // Words of Python, which are near to nothing here.
+  using Pair = std::pair<std::string_view, std::string_view>;
+  static constexpr Pair words[] = {
+      {"None", "what is absent is written `none`"},
+      {"True", "write `true`"},
+      {"False", "write `false`"},
+      {"self", "a module's members are written by their names alone, without `self.`"},
+      {"super", "a module that extends another has its members as its own; `override` writes one anew"},
+      {"torch", "operations are written by their names alone: `softmax(x)`"},
+      {"F", "operations are written by their names alone: `softmax(x)`"},
+      {"nn", "modules are written by their names alone: `import nn.linear` makes `Linear` known"},
+      {"range", "a range is written `0..n`"},
+  };
+  const auto* word = std::find_if(std::begin(words), std::end(words), [&](const Pair& p) { return p.first == name.text; });
+  std::string help = word != std::end(words) ? std::string(word->second) : import_of(name.text);
+  if (help.empty()) help = diag::did_you_mean(name.text, names);
   Expressions(*this)
       .fail(diag::code::unknown_name, name.span, "no name `" + name.text + "` is known here")
-      .help(diag::did_you_mean(name.text, names));
+      .help(help);
+}
+
+std::string Evaluator::import_of(const std::string& name) const {
+  if (!finder_) return {};
+  const auto known = imports_of_.find(name);
+  const std::string path = known != imports_of_.end() ? known->second : imports_of_[name] = finder_(name);
+  return path.empty() ? std::string() : "`" + name + "` is declared in `" + path + "`: write `import " + path + "`";
 }
 
 // ---- functions and parameters ---------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -68,8 +70,12 @@ class Evaluator {
 
   // The size that an `axis` declares; the axis is made in dims() when it is first used. An error when it is wrong.
   Value axis(const Symbol& symbol);
-  // What is said of a name that is nowhere, with the nearest one.
+  // What is said of a name that is nowhere: what to import, or the nearest one.
   void report_unknown_name(const ast::Name& name, const Environment& env);
+  // "`RMSNorm` is declared in `nn.norm`: …"; "" where no file that could be imported declares the name.
+  std::string import_of(const std::string& name) const;
+  // Given a name, the path by which a file that declares it is imported, or "".
+  void set_finder(std::function<std::string(const std::string&)> finder) { finder_ = std::move(finder); }
 
   // ---- functions and blocks
   Value call(const Closure& function, std::span<const Argument> arguments, source::Span span);
@@ -140,6 +146,8 @@ class Evaluator {
   EvaluatorLimits limits_;
   std::unique_ptr<ConfigDefs> config_defs_;
   std::unique_ptr<State> state_;
+  std::function<std::string(const std::string&)> finder_;
+  mutable std::map<std::string, std::string> imports_of_;  // what the finder said
 };
 
 }  // namespace modelc::sema

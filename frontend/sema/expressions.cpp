@@ -7,6 +7,21 @@
 
 namespace modelc::sema {
 
+namespace {
+
+// What a method of a tensor is called in PyTorch, and how it is written here.
+std::string advice_on_method(const std::string& name) {
+  if (name == "view" || name == "reshape") return "a tensor takes another shape by `x as [tokens, n]`";
+  if (name == "to" || name == "float" || name == "type") return "a tensor takes another type by `x as f32`";
+  if (name == "shape" || name == "size") return "sizes are known by name: those of the axes in the declared shape";
+  if (name == "T") return "axes change places by `transpose(x, a, b)`";
+  if (find_builtin(name) != nullptr) return "an operation is written before its tensor: `" + name + "(x, …)`";
+  return {};
+}
+
+}  // namespace
+
+
 // ---- messages -------------------------------------------------------------------------------------------------------
 
 diag::Builder Expressions::fail(const diag::Code& code, source::Span span, std::string message) {
@@ -340,6 +355,7 @@ Value Expressions::field(const Value& object, const ast::Name& name, source::Spa
       if (object.is(ValueKind::map)) {
         message.help("entries of a map are read by their key: `" + text(object_span) + "[\"" + name.text + "\"]`");
       }
+      if (object.is(ValueKind::tensor)) message.help(advice_on_method(name.text));
       if (object.is(ValueKind::recipe)) message.help("members belong to the child that is declared with the recipe");
       return Value::error();
     }

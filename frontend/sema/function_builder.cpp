@@ -364,7 +364,9 @@ std::optional<ValueId> FunctionBuilder::promote(const Value& value, source::Span
       return std::nullopt;
     case ValueKind::member:
       fail(code::wrong_operand, span, value.as_member()->describe() + " is no tensor")
-          .help("a child is called: `" + in_.source_text(span) + "(…)`");
+          .help(dynamic_cast<const StateMember*>(value.as_member().get()) != nullptr
+                    ? "an operation over a state takes it after its tensors: `attend(q, cache, at, …)`"
+                    : "a child is called: `" + in_.source_text(span) + "(…)`");
       return std::nullopt;
     default:
       fail(code::wrong_operand, span, "a tensor or a number is wanted here, not " + kind_name(value));

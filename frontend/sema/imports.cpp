@@ -1,6 +1,9 @@
 #include "frontend/sema/imports.h"
 
 #include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <system_error>
@@ -17,6 +20,7 @@ namespace {
 
 constexpr std::size_t max_import_depth = 128;
 constexpr std::size_t max_listed_files = 2000;  // looked at for "did you mean"
+constexpr std::size_t max_searched_bytes = 1 << 20;
 
 // "nn/attention.model"
 std::string file_of(const ast::Path& path) {
@@ -315,6 +319,59 @@ std::vector<Test> tests_of(const Imports& imports) {
     if (const auto* test = ast::try_as<ast::TestDecl>(*item)) tests.push_back({test, imports.folder().string()});
   }
   return tests;
+}
+
+namespace {
+
+// Whether a text has a declaration of this name at the beginning of a line. It need not parse: this is for advice.
+bool declares(std::string_view text, const std::string& name) {
+  for (std::string_view word : {"module", "fn", "config", "variant", "interface", "encoding", "op"}) {
+    const std::string wanted = "\n" + std::string(word) + " " + name;
+    for (std::size_t at = text.find(wanted); at != std::string_view::npos; at = text.find(wanted, at + 1)) {
+      const std::size_t end = at + wanted.size();
+      if (end == text.size() || (std::isalnum(static_cast<unsigned char>(text[end])) == 0 && text[end] != '_')) return true;
+    }
+  }
+  return false;
+}
+
+// "nn.norm" of "nn/norm.model".
+std::string import_path(std::string_view display_name) {
+  std::string path(display_name.substr(0, display_name.size() - std::string_view(".model").size()));
+  std::replace(path.begin(), path.end(), '/', '.');
+  return path;
+}
+
+}  // namespace
+
+std::string import_that_declares(const Imports& imports, const Options& options, const std::string& name) {
+  for (const FileSymbols* file : imports.in_order_) {
+    if (file != imports.main_ && file->own(name) != nullptr && file->name.ends_with(".model"))
+      return import_path(file->name);
+  }
+  std::vector<std::string> roots = options.import_paths;
+  if (!options.library.empty()) roots.push_back(options.library);
+  std::size_t read = 0;
+  for (const std::string& root : roots) {
+    std::vector<std::string> names;  // "nn/norm.model"
+    std::error_code error;
+    fs::recursive_directory_iterator at(root, fs::directory_options::skip_permission_denied, error);
+    for (; !error && at != fs::recursive_directory_iterator() && read < max_listed_files; at.increment(error), ++read) {
+      if (at.depth() >= 1) at.disable_recursion_pending();
+      const fs::path& path = at->path();
+      std::error_code unknown;
+      if (path.extension() != ".model" || !fs::is_regular_file(path, unknown)) continue;
+      if (const auto size = fs::file_size(path, unknown); unknown || size > max_searched_bytes) continue;
+      names.push_back(fs::path(path).lexically_relative(root).generic_string());
+    }
+    std::sort(names.begin(), names.end());
+    for (const std::string& file : names) {
+      std::ifstream in(fs::path(root) / file, std::ios::binary);
+      const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+      if (declares(text, name)) return import_path(file);
+    }
+  }
+  return {};
 }
 
 }  // namespace modelc::sema

@@ -28,6 +28,7 @@ class Imports {
 
  private:
   friend class ImportLoader;
+  friend std::string import_that_declares(const Imports&, const Options&, const std::string& name);
   std::vector<std::unique_ptr<ast::File>> trees_;
   std::deque<FileSymbols> files_;
   std::vector<const FileSymbols*> in_order_;
@@ -35,5 +36,9 @@ class Imports {
   std::filesystem::path folder_;
   const FileSymbols* main_ = nullptr;
 };
+
+// The path of the import that would make a name known: "nn.norm" for "RMSNorm"; "" where there is none. Looks at the files
+// that were read, then at those in the import paths and the library, one folder deep.
+std::string import_that_declares(const Imports& imports, const Options& options, const std::string& name);
 
 }  // namespace modelc::sema

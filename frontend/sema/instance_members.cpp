@@ -102,6 +102,20 @@ bool Instances::realize_param(Instance& instance, const MemberDef& member, Slot&
                      (axis.ellipsis ? std::string("any number of axes") : "of run time"));
     ok = false;
   }
+  // More than any machine holds is a slip in the configuration, and its product must not wrap.
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  std::int64_t elements = 1;
+  for (const AxisPattern& axis : type->axes) {
+    const std::int64_t n = axis.ellipsis ? 1 : module_.dims.value(axis.dim).value_or(1);
+    if (ok && (n > most || elements > most / std::max<std::int64_t>(n, 1))) {
+      const std::vector<AxisText> texts = axis_texts(*type);
+      auto message = sink().error(code::bad_arithmetic, param.type->span, what + " has more elements than 2^48, the most a weight may have");
+      message.note("found " + shape_formulas(texts, module_.dims) + " = " + shape_numbers(texts, module_.dims));
+      for (const auto& origin : shape_origins(texts)) message.note(origin);
+      ok = false;
+    }
+    if (ok) elements *= n;
+  }
   graph::WeightDecl weight;
   weight.name = member.name;
   weight.path = *path;
@@ -216,6 +230,9 @@ bool Instances::realize_state(Instance& instance, const MemberDef& member, Slot&
   }
   if (spec == nullptr) {
     const std::string text = callee != nullptr ? callee->name.text : source_text(state.value->span);
+    const bool known = callee == nullptr || env.declared(text) || find_builtin(text) != nullptr ||
+                       find_symbol(*env.file(), text).symbol != nullptr;
+    if (!known) return false;  // said of the definition
     const std::string near = callee != nullptr ? diag::did_you_mean(text, kinds) : "";
     sink()
         .error(code::bad_state, state.value->span, "`" + text + "` is no kind of state")

@@ -156,6 +156,13 @@ class Instances final : public InterfaceChecker {
 
   graph::Where where(source::Span span) const;
   std::string source_text(source::Span span) const { return collapsed(sources().text(span)); }
+  // The place of a text's first occurrence within a span, without its first character: of `.append`, the name.
+  source::Span part_of(source::Span span, std::string_view text) const {
+    const std::size_t at = sources().text(span).find(text);
+    if (at == std::string_view::npos) return span;
+    const auto begin = static_cast<std::uint32_t>(span.begin + at + 1);
+    return {span.file, begin, static_cast<std::uint32_t>(begin + text.size() - 1)};
+  }
 
  private:
   friend class Instance;

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "frontend/graph/types.h"
+#include "frontend/sema/types.h"
 
 namespace modelc::sema {
 
@@ -109,6 +110,8 @@ class TypeReader {
           return out;
         }
         const auto dtype = dtype_from_name(text);
+        // A name that is nothing is said to be so, and no more: the message is the definition's own, kept once.
+        if (!dtype && resolve_type(ev_, named, env_).kind == TypeName::Kind::failed) return std::nullopt;
         if (!dtype || named.args) break;
         if (!named.shape) return wrong(type.span, "needs a shape: write `" + text + "[]` for one number");
         if (!graph::is_value_dtype(*dtype) && !weight_)

@@ -62,10 +62,12 @@ TypeName resolve_type(Evaluator& evaluator, const ast::NamedType& type, const En
       if (const Symbol* symbol = files->own(type.path.parts[1].text)) return of_symbol(ex, *symbol, type);
     }
   }
-  std::vector<std::string> names = {"dim", "int", "float", "bool", "string", "module"};
-  if (env.file() != nullptr) symbol_names(*env.file(), names);
+  std::vector<std::string> names = {"dim", "int", "float", "bool", "string", "module", "Batch", "Sequences"};
+  if (type.shape) names = {"f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool"};
+  if (env.file() != nullptr && !type.shape) symbol_names(*env.file(), names);
+  const std::string near = diag::did_you_mean(type.path.text(), names);
   ex.fail(diag::code::unknown_type, type.path.span, "no type `" + type.path.text() + "` is known here")
-      .help(diag::did_you_mean(type.path.text(), names));
+      .help(near.empty() ? evaluator.import_of(type.path.text()) : near);
   return {};
 }
 

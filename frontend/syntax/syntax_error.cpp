@@ -254,6 +254,12 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
     return diag::did_you_mean(tokens.text(found), {"axis", "config", "variant", "interface", "module", "model", "fn",
                                                    "op", "encoding", "test", "import"});
   }
+  if (type == P::SLASH && (next == P::STAR || next == P::STARS)) return "a comment begins with `//` and ends with its line";
+  if (tokens.text(last) == "def") return "functions are written without `def`: `forward(…)`, `entry name(…)`, `fn name(x) = …`";
+  if (type == P::ARROW && last.getType() == P::RPAREN && expects(P::LBRACE)) return "results are written after `->`";
+  if (type == P::COMMA && e.member) return "nothing stands between members: leave the `,` out";
+  if ((type == P::PLUS || type == P::MINUS || type == P::STAR || type == P::SLASH) && next == P::ASSIGN)
+    return "the new value is written out: `h = h " + std::string(tokens.text(found)) + " …`";
   if (type == P::STARS) return "a power is written `a ^ b`";
   if (type == P::BAR && next == P::BAR) return "write `or`";
   if (type == P::SLASH && next == P::SLASH) return "whole division is written `div(a, b)`";
@@ -291,7 +297,10 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
                                                  P::RuleConfigRest, P::RuleBlock, P::RuleCheckpoint}))) {
     // `parma weight: [n]`: a misspelt word reads as a name.
     const bool starts = tokens.first_on_line(last.getTokenIndex());
-    if (starts && is_word(tokens.text(found))) {
+    const bool call = type == P::LPAREN && within(error, {P::RuleModuleDecl, P::RuleModuleRest}) &&
+                      !within(error, {P::RuleBlock});
+    if (starts && call) return diag::did_you_mean(tokens.text(last), {"forward", "entry", "fn"});
+    if (starts && (is_word(tokens.text(found)) || type == P::INT)) {
       return diag::did_you_mean(tokens.text(last), {"param", "const", "state", "let", "fn", "require", "refuse",
                                                     "ignore", "remove", "override", "forward", "entry", "checkpoint",
                                                     "context", "return", "for", "alias", "encode"});

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "frontend/source/utf8.h"
@@ -92,6 +95,19 @@ std::string advice(std::string_view character) {
   }};
   const auto found = std::find_if(table.begin(), table.end(), [&](const Pair& p) { return p.first == character; });
   return found == table.end() ? std::string() : std::string(found->second);
+}
+
+// The whole of a word with letters that are not ASCII, around one of its characters; empty where the character is alone.
+Span foreign_name(std::string_view text, Span character) {
+  const auto part = [&](std::size_t i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    return byte >= 0x80 || byte == '_' || std::isalnum(byte) != 0;
+  };
+  if (static_cast<unsigned char>(text[character.begin]) < 0x80) return {};
+  Span word = character;
+  while (word.begin > 0 && part(word.begin - 1)) --word.begin;
+  while (word.end < text.size() && part(word.end)) ++word.end;
+  return word.size() == character.size() ? Span{} : word;
 }
 
 }  // namespace
@@ -188,7 +204,8 @@ std::size_t Tokens::previous(std::size_t index) const {
 
 bool Tokens::check_characters(diag::Sink& sink) {
   bool good = true;
-  std::uint32_t reported_to = 0;  // the bytes of one character are one message, and so is a run of one sign
+  std::uint32_t reported_to = 0;            // the bytes of one character are one message, and so is a run of one sign
+  std::set<std::string, std::less<>> said;  // a name that the language cannot have, quotes of the wrong kind: said once
   for (std::size_t i = 0; i < list_.size(); ++i) {
     const Token& t = *list_[i];
     const Span at = span(t);
@@ -203,10 +220,21 @@ bool Tokens::check_characters(diag::Sink& sink) {
       const std::string_view character = text_.substr(at.begin, c.length);
       std::uint32_t end = at.begin + c.length;
       while (text_.substr(end, c.length) == character) end += c.length;
+      const std::string help = advice(character);
+      if (const Span name = foreign_name(text_, {file_, at.begin, end}); help.empty() && name.size() != 0) {
+        reported_to = name.end;
+        if (!said.emplace(text_.substr(name.begin, name.size())).second) continue;
+        sink.error(diag::code::unexpected_character, name,
+                   "the language does not use the character " + in_ticks(character) + ", so " +
+                       in_ticks(text_.substr(name.begin, name.size())) + " cannot be a name")
+            .help("names are made of the letters a to z and A to Z, digits and `_`");
+        continue;
+      }
       reported_to = end;
+      if (!help.empty() && !said.insert(help).second) continue;
       sink.error(diag::code::unexpected_character, {file_, at.begin, end},
                  "the language does not use the character " + in_ticks(character))
-          .help(advice(character));
+          .help(help);
     }
   }
   return good;
