@@ -40,6 +40,30 @@ done
 expect "the manifest is JSON" 0 -- python3 -c "import json, sys; json.load(open(sys.argv[1]))" "$work/out/int.manifest.json"
 "$modelc" dump "$work/int.model" --config "$work/config.json" --stage graph > "$work/graph" 2> /dev/null && pass "the graph prints" || fail "the graph prints"
 
+# Children, so values and buffers too, called as what generated code speaks of.
+python3 - "$work" <<'PY'
+import sys
+words = ["Step", "Frame", "Tensor", "Shape", "DType", "Module", "Model", "Weight", "WeightSpec", "Batch", "Product", "Once", "Linear_",
+         "ABuffers", "f32", "i32", "axis", "memory_", "step_", "kernels", "once", "product", "math", "b", "s",
+         "result", "x", "d", "int64_t", "size_t", "array", "string", "member", "Mask", "Pairs", "MBuffers", "MConfig", "m_factory"]
+text = "language 1\nimport nn.linear\nconfig C { size: dim " + " ".join(f"{w}: dim = 1" for w in ["std", "modelc", "int64_t", "MConfig"]) + " }\n"
+text += "module A(d: dim) {\n" + "".join(f"    {w}: Linear(d, d)\n" for w in words if w not in ("x", "d"))
+text += "    forward(x: [tokens, d]) -> [tokens, d] {\n        let v = " + "x\n"
+for i, w in enumerate(w for w in words if w not in ("x", "d")):
+    text += f"        let v{i} = {w}({'v' if i == 0 else f'v{i - 1}'})\n"
+text += f"        return v{len(words) - 3}\n    }}\n}}\n"
+text += "model M(c: C) {\n    require c.std + c.modelc + c.int64_t + c.MConfig > 0\n    param table: [8, c.size]\n    Step: A(c.size)\n    Tensor: [A(c.size) for i in 0..2]\n"
+text += "    forward(ids: index(8)[tokens], at: Batch) -> Shape: [outputs, c.size] {\n        let h = Step(take(table, ids))\n"
+text += "        for Frame in Tensor { h = h + Frame(h) }\n        return take(h, at.outputs)\n    }\n}\n"
+open(f"{sys.argv[1]}/types.model", "w").write(text)
+open(f"{sys.argv[1]}/types.json", "w").write('{"size": 4}')
+PY
+expect "members called as the types of generated code" 0 -- "$modelc" build "$work/types.model" --config "$work/types.json" --name M -o "$work/types"
+for compiler in g++ clang++-16; do
+  command -v $compiler > /dev/null || continue
+  expect "$compiler takes those without a warning" 0 -- $compiler -std=c++20 -Wall -Wextra -Werror -I. -fsyntax-only "-I$work/types" "$work"/types/*.cpp
+done
+
 # Names outside of ASCII are no names; a text may hold them.
 printf 'language 1\nmodule Größe() { param w: [4] }\n' > "$work/wide.model"
 expect "a name that is not ASCII" 1 'error[E01' 'wide.model:2' -- "$modelc" check "$work/wide.model"

@@ -26,7 +26,7 @@ std::string frame_type(const Names& names, graph::ClassId id, const std::string&
 }
 
 std::vector<std::string> buffer_names(const plan::Function& f) {
-  Scope scope({"f32", "i32", "at", "tokens", "outputs", "batch", "seq", "axis", "axes"});
+  Scope scope({"f32", "i32", "at", "tokens", "outputs", "batch", "seq", "axis", "axes", "Step", "Frame", "Tensor"});
   std::vector<std::string> result;
   for (const plan::Buffer& b : f.buffers) result.push_back(b.kind == plan::BufferKind::frame ? scope.unique(b.name) : "");
   return result;
@@ -352,6 +352,25 @@ class Body {
   bool traced_ = true;
 };
 
+// Generated text without its comments and without what stands in its strings.
+std::string without_comments(const std::string& text) {
+  std::string code;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+      code += '"';
+    } else if (!quoted && text.compare(i, 2, "//") == 0) {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (!quoted) {
+      code += text[i];
+    }
+  }
+  return code;
+}
+
 // Whether `text` holds `name` as a whole identifier.
 bool mentions(const std::string& text, const std::string& name) {
   const auto letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
@@ -476,11 +495,12 @@ std::string class_source(const Names& names, graph::ClassId id) {
     for (std::size_t i = 0; i < inputs.size(); ++i) body.bind_input(i, inputs[i]);
     for (std::size_t i = 0; i < outputs.size(); ++i) body.bind_output(i, outputs[i]);
     const std::string text = body.run(2, true);
-    // What the text never mentions would be warned about.
+    // What the code never mentions would be warned about.
+    const std::string code = without_comments(text);
     for (const std::vector<std::string>& list : {std::vector<std::string>{"s"}, inputs, outputs})
       for (const std::string& name : list)
-        if (!mentions(text, name)) s += fmt::format("  static_cast<void>({});\n", name);
-    if (f.at != plan::TakesAt::none && !mentions(text, "at")) s += "  static_cast<void>(at);\n";
+        if (!mentions(code, name)) s += fmt::format("  static_cast<void>({});\n", name);
+    if (f.at != plan::TakesAt::none && !mentions(code, "at")) s += "  static_cast<void>(at);\n";
     s += text + "}\n";
   }
   return s;

@@ -63,13 +63,17 @@ Names::Names(const plan::Program& p, const Options& options) : program(p) {
       n.type = it->second;
     } else {
       n.type = types.unique(c.definition);
+      while (types.taken(n.type + "Buffers")) n.type = types.unique(c.definition);
     }
+    types.unique(n.type + "Buffers");                                       // the struct of its functions' buffers
   }
   for (std::size_t i = 0; i < graph_classes.size(); ++i) {
     const graph::Class& c = graph_classes[i];
     ClassNames& n = classes[i];
     n.scope = base_names();
     for (const ClassNames& other : classes) n.scope.unique(other.type);     // a member is never called like a type
+    n.scope.unique(n.type + "Buffers");
+    for (const graph::Function& f : c.functions) n.scope.unique(n.type + "_" + identifier(f.name) + "Buffers");
     for (const graph::Function& f : c.functions)
       if (f.kind != graph::FunctionKind::init) n.functions[f.name] = n.scope.unique(f.name);
     for (const graph::WeightDecl& w : c.weights) n.members[w.name] = n.scope.unique(w.name);
