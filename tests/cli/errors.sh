@@ -143,7 +143,7 @@ expect "messages as JSON" 1 '"code":"E01' '"line":2' -- "$modelc" check "$work/b
 # ---- at the call
 expect "a token outside the vocabulary" 1 "input_ids" "99" "0..63" -- "$modelc" run "$llama" --checkpoint "$tiny" --tokens 1,99
 expect "a prompt longer than the context" 1 "context" -- "$modelc" run "$llama" --checkpoint "$tiny" --tokens "$(seq -s, 1 63),$(seq -s, 1 63)"
-expect "no tokenizer" 1 "tokenizer.json" "--tokens" -- "$modelc" run "$llama" --checkpoint "$tiny" --prompt hello
+expect "no tokenizer" 1 "has no tokenizer" "--tokens" -- "$modelc" run "$llama" --checkpoint "$tiny" --prompt hello
 expect "an expected file without inputs" 1 "input_ids" -- "$modelc" verify "$llama" --checkpoint "$tiny" --expected "$tiny/model.safetensors"
 cp "$tiny/expected.safetensors" "$work/stage.safetensors"
 sed -i 's/model\.layers\.1\.mlp"/model.layers.1.mlq"/' "$work/stage.safetensors"
