@@ -78,7 +78,7 @@ child=$!
 exec 4< "$work/tokens"
 timeout 60 head -c $((${#prompt} + 1)) <&4 > "$work/early"
 kill -0 $child 2>/dev/null && [ -s "$work/early" ] && pass "text is there before the end" || fail "text is there before the end" "$(cat "$work/noise")"
-(sleep 0.3; kill -INT $child; sleep 30; kill -KILL $child 2>/dev/null) &
+(sleep 0.3; kill -INT $child; sleep 30; kill -KILL $child 2>/dev/null) > /dev/null 2>&1 &  # holds no pipe of this script open
 guard=$!
 cat <&4 > "$work/rest"
 wait $child
