@@ -78,9 +78,9 @@ class Builder {
     const ValueIndex r = d_.root(v);
     const DraftValue& x = d_.values[r];
     switch (x.source) {
-      case S::node: case S::input: return plan::BufferRef{*p_.buffer_of[r], d_.values[v].type.shape};
-      case S::weight: return plan::WeightRef{x.member, view(v, r)};
-      case S::constant: return plan::ConstRef{x.member, view(v, r)};
+      case S::node: case S::input: return plan::BufferRef{*p_.buffer_of[r], d_.values[v].type.shape, rows(v)};
+      case S::weight: return plan::WeightRef{x.member, view(v, r), rows(v)};
+      case S::constant: return plan::ConstRef{x.member, view(v, r), rows(v)};
       case S::batch_field: return plan::BatchField{x.member, view(v, r)};
       case S::step_value: return plan::StepValueRef{x.index, d_.values[v].type.shape};
       default: break;
@@ -89,8 +89,12 @@ class Builder {
     return plan::Absent{};
   }
   std::optional<std::vector<graph::DimId>> view(ValueIndex v, ValueIndex root) const {
-    if (d_.values[v].type.shape == d_.values[root].type.shape) return std::nullopt;
+    if (d_.values[v].type.shape == d_.values[root].type.shape && !d_.rows(v)) return std::nullopt;
     return d_.values[v].type.shape;
+  }
+  std::optional<plan::Rows> rows(ValueIndex v) const {
+    const plan::Rows* r = d_.rows(v);
+    return r ? std::optional(*r) : std::nullopt;
   }
   plan::Operand operand(std::optional<ValueIndex> v) const { return v ? operand(*v) : plan::Operand(plan::Absent{}); }
   plan::Operand in(const Node& n, std::size_t i) const {
@@ -278,6 +282,31 @@ class Builder {
       }
       case NodeKind::copy: s.kind = plan::Copy{in(n, 0), out(0)}; break;
       case NodeKind::fill: s.kind = plan::Fill{n.fill, out(0)}; break;
+      case NodeKind::rearrange: {
+        plan::Rearrange r{n.parts, n.background, out(0)};
+        for (std::size_t i = 0; i < r.parts.size(); ++i) r.parts[i].from = in(n, i);
+        s.kind = std::move(r);
+        break;
+      }
+      case NodeKind::reduce: s.kind = plan::Reduce{n.reduction, in(n, 0), in(n, 1), n.axis, n.eps, out(0)}; break;
+      case NodeKind::route: {
+        plan::Route r = n.route;
+        r.scores = in(n, 0), r.bias = in(n, 1), r.chosen = out(0), r.weights = out(1);
+        s.kind = std::move(r);
+        break;
+      }
+      case NodeKind::experts: {
+        const auto matrix = [&](std::size_t i) { return d_.values[d_.root(n.weights[i])].member; };
+        s.kind = plan::Experts{in(n, 0), in(n, 1), in(n, 2), matrix(0), matrix(1), matrix(2), in(n, 3), in(n, 4), in(n, 5),
+                               kernel(n.kernel, kernel_hint(n), n.replaces), out(0)};
+        break;
+      }
+      case NodeKind::conv: {
+        plan::Conv c = n.conv;
+        c.x = in(n, 0), c.w = in(n, 1), c.b = in(n, 2), c.out = out(0);
+        s.kind = std::move(c);
+        break;
+      }
       case NodeKind::call: {
         plan::Call c{n.member, n.callee, {}, {}, {}};
         for (std::size_t i = 0; i < n.in.size(); ++i) c.inputs.push_back(in(n, i));

@@ -28,13 +28,14 @@ struct DraftValue {
   double literal = 0;
   std::uint32_t index = 0;                       // input: which; step_value: which of the class
   ValueIndex base = 0;                           // view: of what
+  std::optional<plan::Rows> rows = {};           // view: of these rows alone (alias_slices)
 
   bool named() const { return !name.empty() || !stage.empty(); }
 };
 
 enum class NodeKind : std::uint8_t {
   linear, linear_add, linear_map, take, take_rows, rms_norm, add_rms_norm, layer_norm, rope, append, attend, map, fill,
-  call, repeat, copy,
+  call, repeat, copy, rearrange, reduce, route, experts, conv,
 };
 
 struct Node {
@@ -58,6 +59,13 @@ struct Node {
   bool batched = true;                           // attend: within the sequences of a Batch
   double softcap = 0;
   std::int64_t window = 0;
+
+  std::vector<plan::Part> parts;                 // rearrange: how each of `in` is read and written (operands are not set)
+  std::optional<double> background;              // rearrange: the value where no part is written
+  graph::OpKind reduction{};                     // reduce
+  int axis = 0;
+  plan::Route route;                             // route: its numbers
+  plan::Conv conv;                               // conv: its numbers
 
   std::string member;                            // state, or the child of a call or repeat
   std::string callee;                            // call
@@ -83,6 +91,12 @@ struct Draft {
   ValueIndex root(ValueIndex v) const {
     while (values[v].source == DraftValue::Source::view) v = values[v].base;
     return v;
+  }
+  // The rows that it shows of its root, when it is no view of all of it.
+  const plan::Rows* rows(ValueIndex v) const {
+    for (; values[v].source == DraftValue::Source::view; v = values[v].base)
+      if (values[v].rows) return &*values[v].rows;
+    return nullptr;
   }
   ValueIndex add(DraftValue value) {
     values.push_back(std::move(value));
@@ -117,6 +131,8 @@ void pack_products(Draft&);                      // other linears on one input �
 void fuse_residual_products(Draft&);             // linear and the sum with a value of its shape → linear_add
 void fuse_residual_norm(Draft&);                 // x + y and its norm → add_rms_norm
 void remove_unused(Draft&);
+bool lies_together(const Draft&, const Node&);   // a slice that alias_slices may make a view
+void alias_slices(Draft&);                       // slices that lie together become views
 void settle(Draft&);                             // inserts the copies that buffers need
 // Gives every value a buffer, every buffer an offset, and turns the draft into the plan's function.
 plan::Function plan_memory(Draft&, plan::Class&, plan::Program&);

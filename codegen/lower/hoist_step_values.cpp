@@ -20,7 +20,7 @@ class Hoister {
   void run() {
     std::set<ValueIndex> invariant;
     for (const Node& n : d_.nodes) {
-      if (n.kind != NodeKind::map && n.kind != NodeKind::fill) continue;
+      if (n.kind != NodeKind::map && n.kind != NodeKind::fill && n.kind != NodeKind::rearrange && n.kind != NodeKind::reduce) continue;
       bool all = d_.values[n.out[0]].type.dtype != DType::i32;             // step values are f32
       for_each_read(n, d_, [&](ValueIndex v) { all &= is_leaf(v) || invariant.count(v) > 0; });
       if (all) invariant.insert(n.out[0]);
@@ -38,13 +38,22 @@ class Hoister {
     for (ValueIndex v : d_.outputs)
       if (invariant.count(d_.root(v)) > 0) wanted.insert(d_.root(v));
 
+    // Rows of a weight or a constant are a view, and need no memory of a step.
+    std::set<ValueIndex> views;
+    for (const Node& n : d_.nodes)
+      if (n.kind == NodeKind::rearrange && invariant.count(n.out[0]) > 0 && lies_together(d_, n) && is_leaf(d_.root(*n.in[0])))
+        views.insert(n.out[0]);
+    std::erase_if(wanted, [&](ValueIndex v) { return views.count(v) > 0; });
+
     std::vector<std::pair<ValueIndex, std::uint32_t>> made;
     for (ValueIndex v : wanted) made.emplace_back(v, make(v));
     for (const auto& [v, index] : made) {
       d_.values[v].source = S::step_value;
       d_.values[v].index = index;
     }
-    std::erase_if(d_.nodes, [&](const Node& n) { return !n.out.empty() && invariant.count(n.out[0]) > 0; });
+    std::erase_if(d_.nodes, [&](const Node& n) {
+      return !n.out.empty() && invariant.count(n.out[0]) > 0 && views.count(n.out[0]) == 0;
+    });
   }
 
  private:

@@ -55,6 +55,20 @@ class Roles {
   void check_kind(const plan::AddRmsNorm& k, const graph::Where& w) { vector_only(k.w, w); }
   void check_kind(const plan::LayerNorm& k, const graph::Where& w) { vector_only(k.w, w), vector_only(k.b, w); }
   void check_kind(const plan::Attend& k, const graph::Where& w) { vector_only(k.sinks, w); }
+  void check_kind(const plan::Rearrange& k, const graph::Where& w) { for (const auto& p : k.parts) vector_only(p.from, w); }
+  void check_kind(const plan::Reduce& k, const graph::Where& w) { vector_only(k.x, w), vector_only(k.where, w); }
+  void check_kind(const plan::Route& k, const graph::Where& w) { vector_only(k.scores, w), vector_only(k.bias, w); }
+  void check_kind(const plan::Conv& k, const graph::Where& w) { vector_only(k.x, w), vector_only(k.w, w), vector_only(k.b, w); }
+  void check_kind(const plan::Experts& k, const graph::Where& w) {
+    for (const plan::Operand* o : {&k.x, &k.gate_bias, &k.up_bias, &k.down_bias}) vector_only(*o, w);
+    for (const std::string* m : {&k.gate, &k.up, &k.down}) {
+      const auto ref = graph::find_member(m_, owner_, *m);
+      const graph::WeightDecl* decl = ref ? graph::weight_of(m_, *ref) : nullptr;
+      if (decl && decl->role == graph::WeightRole::vector)
+        to_.push_back({fmt::format("weight `{}` holds experts here and is read as numbers elsewhere: not carried out by the "
+                                   "C++ backend yet", *m), w});
+    }
+  }
   void check_kind(const plan::Copy& k, const graph::Where& w) { vector_only(k.from, w); }
   void check_kind(const plan::TakeRows& k, const graph::Where& w) { vector_only(k.x, w); }
   void check_kind(const plan::Repeat& k, const graph::Where&) { check(k.body); }

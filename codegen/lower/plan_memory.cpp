@@ -172,7 +172,7 @@ class Planner {
     for (std::size_t i = 0; i < inputs && i < n.in.size(); ++i) {
       if (!n.in[i]) continue;
       const ValueIndex r = d_.root(*n.in[i]);
-      if (!placed_[r] || d_.values[r].source != S::node) continue;
+      if (!placed_[r] || d_.values[r].source != S::node || d_.rows(*n.in[i])) continue;
       const std::uint32_t b = placed_[r]->index;
       if (buffers_[b].kind != plan::BufferKind::frame || fixed_.count(b) > 0 || buffers_[b].last != at) continue;
       if ((buffers_[b].type.dtype == DType::i32) != (d_.values[n.out[k]].type.dtype == DType::i32)) continue;
@@ -232,6 +232,7 @@ class Planner {
 }  // namespace
 
 plan::Function plan_memory(Draft& d, plan::Class& cls, plan::Program& program) {
+  alias_slices(d);
   settle(d);
   const Placement placement = Planner(d).run();
   return build_steps(d, placement, cls, program);

@@ -6,7 +6,7 @@
 
 #include <map>
 
-#include "codegen/lower/draft.h"
+#include "codegen/lower/select_parts.h"
 #include "frontend/graph/types.h"
 
 namespace modelc::lower {
@@ -220,6 +220,63 @@ class Selector {
     nodes.push_back(std::move(n));
   }
 
+  // With all operands and results in their order.
+  Node whole_node(const graph::Op& op, NodeKind kind) {
+    Node n = node(op, kind);
+    for (std::size_t i = 0; i < op.operands.size(); ++i) n.in.push_back(operand(op, i));
+    for (std::size_t i = 0; i < op.results.size(); ++i) n.out.push_back(result(op, i));
+    return n;
+  }
+  DType dtype(const graph::Op& op, std::size_t i) const { return d_.values[*operand(op, i)].type.dtype; }
+
+  void reduce(const graph::Op& op, std::vector<Node>& nodes) {
+    if (dtype(op, 0) != DType::f32 && dtype(op, 0) != DType::i32) return unsupported(op, fmt::format(" on {}", name(dtype(op, 0))));
+    Node n = whole_node(op, NodeKind::reduce);
+    const std::size_t rank = d_.values[*n.in[0]].type.shape.size();
+    n.reduction = op.kind;
+    n.axis = static_cast<int>(op.kind == OpKind::l2_normalize ? rank - 1 : graph::axis_attr(op, rank));
+    n.eps = op.kind == OpKind::l2_normalize ? graph::real_attr(op, "eps", 1e-12) : 0;
+    nodes.push_back(std::move(n));
+  }
+
+  void route(const graph::Op& op, std::vector<Node>& nodes) {
+    if (dtype(op, 0) != DType::f32) return unsupported(op, fmt::format(" on {}", name(dtype(op, 0))));
+    Node n = whole_node(op, NodeKind::route);
+    if (op.kind == OpKind::top_k) {                          // the same without bias, groups and scale
+      std::swap(n.out[0], n.out[1]);
+    } else {
+      n.route.groups = graph::integer_attr(op, "groups", 1);
+      n.route.keep_groups = graph::integer_attr(op, "keep_groups", n.route.groups);
+      n.route.top2_sum = graph::string_attr(op, "group_score", "max") == "top2_sum";
+      n.route.renormalize = graph::boolean_attr(op, "renormalize", false);
+      n.route.scale = graph::real_attr(op, "scale", 1);
+    }
+    nodes.push_back(std::move(n));
+  }
+
+  void experts(const graph::Op& op, std::vector<Node>& nodes) {
+    for (std::size_t i = 3; i < 6; ++i)
+      if (d_.values[*operand(op, i)].source != DraftValue::Source::weight)
+        return unsupported(op, ": its experts are computed, and not weights");
+    std::optional<plan::MapKernel> kernel = op.body ? expert_kernel(*d_.function, *op.body) : std::nullopt;
+    if (!kernel || dtype(op, 0) != DType::f32) return unsupported(op, " with numbers other than f32");
+    Node n = whole_node(op, NodeKind::experts);
+    n.kernel = std::move(*kernel);
+    n.in.resize(9);
+    for (std::size_t i = 3; i < 6; ++i) n.weights.push_back(*n.in[i]);
+    n.in.erase(n.in.begin() + 3, n.in.begin() + 6);
+    nodes.push_back(std::move(n));
+  }
+
+  void conv(const graph::Op& op, std::vector<Node>& nodes) {
+    Node n = whole_node(op, NodeKind::conv);
+    n.conv.stride = graph::integer_attr(op, "stride", 1);
+    n.conv.padding = graph::integer_attr(op, "padding", 0);
+    n.conv.dilation = graph::integer_attr(op, "dilation", 1);
+    n.conv.groups = graph::integer_attr(op, "groups", 1);
+    nodes.push_back(std::move(n));
+  }
+
   void repeat(const graph::Op& op, std::vector<Node>& nodes) {
     Node n = node(op, NodeKind::repeat);
     n.member = op.member;
@@ -298,6 +355,11 @@ class Selector {
       case OpKind::arange: case OpKind::tensor_literal: case OpKind::linspace: return fill(op, nodes);
       case OpKind::repeat: return repeat(op, nodes);
       case OpKind::call: return call(op, nodes);
+      case OpKind::sum: case OpKind::mean: case OpKind::max_reduce: case OpKind::min_reduce: case OpKind::argmax:
+      case OpKind::softmax: case OpKind::cumsum: case OpKind::l2_normalize: return reduce(op, nodes);
+      case OpKind::route: case OpKind::top_k: return route(op, nodes);
+      case OpKind::moe: return experts(op, nodes);
+      case OpKind::conv1d: case OpKind::conv2d: case OpKind::conv3d: return conv(op, nodes);
       case OpKind::append: {
         if (const std::string why = other_state(op); !why.empty()) return unsupported(op, why);
         Node n = node(op, NodeKind::append);
@@ -326,6 +388,11 @@ class Selector {
         return;
       }
       default: break;
+    }
+    if (is_layout(op.kind)) {
+      if (const std::string why = layout_refusal(d_, op); !why.empty()) return unsupported(op, why);
+      const Node n = whole_node(op, NodeKind::rearrange);
+      return select_layout(d_, op, n, nodes);
     }
     const graph::OpInfo& info = graph::info(op.kind);
     if (!info.elementwise) return unsupported(op);

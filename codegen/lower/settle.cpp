@@ -26,7 +26,7 @@ class Settler {
     const std::set<ValueIndex> loops = loop_results();
     for (ValueIndex& v : d_.outputs) {
       const ValueIndex r = d_.root(v);
-      if (d_.values[r].source == S::node && loops.count(r) == 0 && taken.insert(r).second) continue;
+      if (d_.values[r].source == S::node && whole(v) && loops.count(r) == 0 && taken.insert(r).second) continue;
       v = append_copy(v, d_.nodes);
       taken.insert(v);
     }
@@ -52,6 +52,8 @@ class Settler {
     return d_.values[v].type.dtype == DType::f32 &&
            (stored == DType::i32 || (stored == DType::boolean && d_.values[d_.root(v)].source != S::node));
   }
+  // Shows all of its root, as it stands in memory: may have the root's buffer.
+  bool whole(ValueIndex v) const { return !d_.rows(v) && !is_cast(v); }
   ValueIndex append_conversion(ValueIndex v, std::vector<Node>& to) {
     Node n;
     n.kind = NodeKind::map;
@@ -98,14 +100,14 @@ class Settler {
     std::set<ValueIndex> taken;
     for (auto& v : n.in) {
       const ValueIndex r = d_.root(*v);
-      const bool own = d_.values[r].source == S::node && uses[r] == 1 && made_in(before, r) && taken.insert(r).second;
+      const bool own = d_.values[r].source == S::node && whole(*v) && uses[r] == 1 && made_in(before, r) && taken.insert(r).second;
       if (!own) v = append_copy(*v, before);
     }
     block(n.body);
     taken.clear();
     for (ValueIndex& v : n.results) {
       const ValueIndex r = d_.root(v);
-      const bool own = d_.values[r].source == S::node && made_in(n.body, r) && taken.insert(r).second;
+      const bool own = d_.values[r].source == S::node && whole(v) && made_in(n.body, r) && taken.insert(r).second;
       if (!own) v = append_copy(v, n.body);
     }
   }

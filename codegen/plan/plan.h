@@ -36,11 +36,25 @@ struct MapKernel {
 };
 
 // ---- operands -------------------------------------------------------------------------------------------------------
+// Rows start .. stop of the first axis of what an operand names, seen as `of`.
+struct Rows { std::vector<graph::DimId> of; graph::DimId start, stop; };
 // What a step reads or writes.
-struct BufferRef { BufferId buffer; std::vector<graph::DimId> shape; };     // a view of a buffer under a shape of equal count
+struct BufferRef {                               // a view of a buffer under a shape of equal count; of some rows when they are said
+  BufferId buffer;
+  std::vector<graph::DimId> shape;
+  std::optional<Rows> rows = {};
+};
 // The next three under another shape than their own when `view` says one.
-struct WeightRef { std::string member; std::optional<std::vector<graph::DimId>> view = {}; };   // "norm.weight": below the class
-struct ConstRef { std::string member; std::optional<std::vector<graph::DimId>> view = {}; };    // "rope.freqs"
+struct WeightRef {                               // "norm.weight": below the class
+  std::string member;
+  std::optional<std::vector<graph::DimId>> view = {};
+  std::optional<Rows> rows = {};
+};
+struct ConstRef {                                // "rope.freqs"
+  std::string member;
+  std::optional<std::vector<graph::DimId>> view = {};
+  std::optional<Rows> rows = {};
+};
 struct StepValueRef { std::uint32_t index = 0; std::vector<graph::DimId> shape; };   // Class::step_values
 struct BatchField { std::string field; std::optional<std::vector<graph::DimId>> view = {}; };   // positions, lengths, …
 struct BatchRef {};                              // the function's own Batch or Sequences
@@ -89,6 +103,28 @@ struct Attend {
 };
 struct Map { KernelId kernel; std::vector<Operand> inputs; Operand out; };
 struct Copy { Operand from, to; };
+// How one side of a copy is read or written (runtime/device/strided.h).
+struct Layout {
+  enum class Kind : std::uint8_t { whole, slice, transpose, expand, repeat } kind = Kind::whole;
+  int axis = 0, other = 0;                       // other: transpose
+  graph::DimId start, stop;                      // slice
+  std::int64_t step = 1;                         // slice; repeat: how often
+  std::vector<graph::DimId> shape;               // expand
+};
+struct Part { Operand from; Layout read; Layout write; };
+// Slice, concat, transpose, …: the parts of `out`, one after another; `fill` first where they leave something out.
+struct Rearrange { std::vector<Part> parts; std::optional<double> fill; Operand out; };
+struct Reduce { graph::OpKind op{}; Operand x, where; int axis = 0; double eps = 0; Operand out; };
+struct Route {
+  Operand scores, bias;
+  std::int64_t groups = 1, keep_groups = 1;
+  bool top2_sum = false, renormalize = false;
+  double scale = 1;
+  Operand chosen, weights;
+};
+// Expert weights are matrices: member paths, not operands.
+struct Experts { Operand x, chosen, weights; std::string gate, up, down; Operand gate_bias, up_bias, down_bias; KernelId kernel; Operand out; };
+struct Conv { Operand x, w, b; std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1; Operand out; };
 struct Call { std::string member; std::string function; std::vector<Operand> inputs; Operand at; std::vector<Operand> outs; };
                                                  // member "" in a loop: its element
 // A fill with numbers known when the code is written: 0, 1, 2, … when `values` is empty.
@@ -99,7 +135,7 @@ struct Carried { BufferId current, next; };
 struct Step;
 struct Repeat { std::string member; std::string variable; std::vector<Carried> carried; std::vector<Step> body; };
 using StepKind = std::variant<Linear, LinearAdd, LinearMap, Take, TakeRows, RmsNorm, AddRmsNorm, LayerNorm, Rope, Append,
-                              Attend, Map, Copy, Fill, Call, Repeat>;
+                              Attend, Map, Copy, Rearrange, Reduce, Route, Experts, Conv, Fill, Call, Repeat>;
 struct Step {
   StepKind kind;
   std::vector<Trace> traces;                     // named values that are there once the step is done

@@ -93,13 +93,16 @@ class Printer {
   }
 
   std::string operand(const Operand& o) const {
+    const auto rows = [&](const std::optional<Rows>& r) {
+      return r ? fmt::format(" as {} rows {} .. {}", shape(r->of), dim(r->start), dim(r->stop)) : std::string();
+    };
     if (const auto* b = std::get_if<BufferRef>(&o)) {
       const Buffer& buffer = f_->buffers[b->buffer.index];
-      return buffer.name + (b->shape == buffer.type.shape ? "" : " as " + shape(b->shape));
+      return buffer.name + rows(b->rows) + (b->shape == buffer.type.shape ? "" : " as " + shape(b->shape));
     }
     const auto view = [&](const auto& v) { return v ? " as " + shape(*v) : std::string(); };
-    if (const auto* w = std::get_if<WeightRef>(&o)) return w->member + view(w->view);
-    if (const auto* c = std::get_if<ConstRef>(&o)) return c->member + view(c->view);
+    if (const auto* w = std::get_if<WeightRef>(&o)) return w->member + rows(w->rows) + view(w->view);
+    if (const auto* c = std::get_if<ConstRef>(&o)) return c->member + rows(c->rows) + view(c->view);
     if (const auto* s = std::get_if<StepValueRef>(&o)) return "once " + class_->step_values[s->index].name;
     if (const auto* f = std::get_if<BatchField>(&o)) return "at." + f->field + view(f->view);
     if (std::holds_alternative<BatchRef>(o)) return "at";
@@ -123,6 +126,18 @@ class Printer {
     }
   }
 
+  std::string layout(const char* how, const Layout& l) const {
+    switch (l.kind) {
+      case Layout::Kind::slice:
+        return fmt::format(" ({} at {} .. {} by {} of axis {})", how, dim(l.start), dim(l.stop), l.step, l.axis);
+      case Layout::Kind::transpose: return fmt::format(" ({} with axes {} and {} exchanged)", how, l.axis, l.other);
+      case Layout::Kind::expand: return fmt::format(" ({} as {})", how, shape(l.shape));
+      case Layout::Kind::repeat: return fmt::format(" ({} {} times along axis {})", how, l.step, l.axis);
+      case Layout::Kind::whole: break;
+    }
+    return "";
+  }
+
   void extras(const StepKind& k) {
     if (const auto* s = std::get_if<Linear>(&k)) out_ += " " + class_->packs[s->pack].name;
     if (const auto* s = std::get_if<LinearAdd>(&k)) out_ += " " + class_->packs[s->pack].name;
@@ -133,6 +148,11 @@ class Printer {
     if (const auto* s = std::get_if<Append>(&k)) out_ += " to " + s->state;
     if (const auto* s = std::get_if<Attend>(&k); s && !s->state.empty()) out_ += " over " + s->state;
     if (const auto* s = std::get_if<Call>(&k)) out_ += fmt::format(" {}.{}", s->member.empty() ? "element" : s->member, s->function);
+    if (const auto* s = std::get_if<Rearrange>(&k))
+      for (const Part& p : s->parts) out_ += layout("read", p.read) + layout("written", p.write);
+    if (const auto* s = std::get_if<Reduce>(&k)) out_ += fmt::format(" {} along axis {} of", graph::info(s->op).name, s->axis);
+    if (const auto* s = std::get_if<Experts>(&k))
+      out_ += fmt::format(" {}, {}, {} by {}", s->gate, s->up, s->down, p_.kernels[s->kernel.index].name);
     if (const auto* s = std::get_if<Fill>(&k)) out_ += s->values.empty() ? " 0, 1, 2, …" : fmt::format(" {}", fmt::join(s->values, ", "));
     if (const auto* s = std::get_if<Repeat>(&k)) {
       out_ += fmt::format(" {} in {}", s->variable, s->member);

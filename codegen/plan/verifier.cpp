@@ -73,7 +73,8 @@ class Verifier {
     if (const auto* b = std::get_if<BufferRef>(&o)) {
       if (b->buffer.index >= f_->buffers.size()) return problem("a buffer that is not there");
       const Buffer& buffer = f_->buffers[b->buffer.index];
-      if (count(b->shape) != count(buffer.type.shape)) problem(fmt::format("a view of {} has another count", buffer.name));
+      if (count(b->rows ? b->rows->of : b->shape) != count(buffer.type.shape)) problem(fmt::format("a view of {} has another count", buffer.name));
+      if (write && b->rows) problem(fmt::format("rows of {} are written", buffer.name));
       if (write && buffer.kind == BufferKind::input) problem(fmt::format("input {} is written", buffer.name));
       if (write) written_[b->buffer.index] = true;
       else if (!written_[b->buffer.index]) problem(fmt::format("{} is read before it is written", buffer.name));

@@ -21,6 +21,13 @@ struct Walk {
   void operator()(const Attend& s) const { r(s.q), r(s.k), r(s.v), r(s.at), r(s.sinks), r(s.keep), w(s.out); }
   void operator()(const Map& s) const { for (const Operand& o : s.inputs) r(o); w(s.out); }
   void operator()(const Copy& s) const { r(s.from), w(s.to); }
+  void operator()(const Rearrange& s) const { for (const Part& p : s.parts) r(p.from); w(s.out); }
+  void operator()(const Reduce& s) const { r(s.x), r(s.where), w(s.out); }
+  void operator()(const Route& s) const { r(s.scores), r(s.bias), w(s.chosen), w(s.weights); }
+  void operator()(const Experts& s) const {
+    r(s.x), r(s.chosen), r(s.weights), r(s.gate_bias), r(s.up_bias), r(s.down_bias), w(s.out);
+  }
+  void operator()(const Conv& s) const { r(s.x), r(s.w), r(s.b), w(s.out); }
   void operator()(const Fill& s) const { w(s.out); }
   void operator()(const Call& s) const {
     for (const Operand& o : s.inputs) r(o);
@@ -44,6 +51,11 @@ struct Name {
   const char* operator()(const Attend&) const { return "attend"; }
   const char* operator()(const Map&) const { return "map"; }
   const char* operator()(const Copy&) const { return "copy"; }
+  const char* operator()(const Rearrange&) const { return "rearrange"; }
+  const char* operator()(const Reduce&) const { return "reduce"; }
+  const char* operator()(const Route&) const { return "route"; }
+  const char* operator()(const Experts&) const { return "experts"; }
+  const char* operator()(const Conv&) const { return "conv"; }
   const char* operator()(const Fill&) const { return "fill"; }
   const char* operator()(const Call&) const { return "call"; }
   const char* operator()(const Repeat&) const { return "repeat"; }

@@ -67,6 +67,14 @@ class CpuDevice final : public Device {
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) override;
   void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) override;
   void copy(const Tensor& from, const Tensor& to) override;
+  void copy_strided(const Strided& from, const Strided& to) override;
+  void fill(double value, const Tensor& out) override;
+  void reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out) override;
+  void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen,
+             const Tensor& weights) override;
+  void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args, const MapKernel& f,
+               const Tensor& out) override;
+  void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) override;
   Status finish() override { return {}; }                  // every operation is done when its call returns
 
  private:

@@ -14,6 +14,7 @@
 #include "runtime/device/batch.h"
 #include "runtime/device/map.h"
 #include "runtime/device/matrix.h"
+#include "runtime/device/strided.h"
 #include "runtime/tensor/tensor.h"
 
 namespace modelc {
@@ -39,6 +40,35 @@ struct AttendArgs {
   Tensor sinks = {};                                       // [heads] one extra logit each, or absent
   Tensor keep = {};                                        // bool, or f32 that is not 0: [..., m] keys that are seen; or
                                                            // absent. Only without a batch
+};
+
+enum class Reduction : std::uint8_t { sum, mean, max, min, argmax, softmax, cumsum, l2_normalize };
+
+struct ReduceArgs {
+  int axis = 0;                                            // of x, from 0
+  Tensor where = {};                                       // bool, or f32 that is not 0: x's axes up to `axis`, the
+                                                           // elements that count; or absent
+  float eps = 0;                                           // l2_normalize: the least divisor
+};
+
+struct RouteArgs {
+  std::int64_t groups = 1, keep_groups = 1;                // only the best groups stand
+  bool top2_sum = false;                                   // a group's score: its two best, not its best
+  bool renormalize = false;                                // the chosen weights are divided by their sum
+  float scale = 1;                                         // and multiplied by this
+};
+
+// The weights of all experts, one below the other: gate and up have E · f rows of d, down E · d rows of f.
+struct ExpertArgs {
+  const Matrix* gate = nullptr;
+  const Matrix* up = nullptr;
+  const Matrix* down = nullptr;
+  Tensor gate_bias = {}, up_bias = {}, down_bias = {};     // [E, f], [E, f], [E, d], or absent
+  std::int64_t experts = 0;
+};
+
+struct ConvArgs {                                          // the same along every axis
+  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
 };
 
 // The fields of a step's batch on the device, i32; absent in a step without one.
@@ -110,6 +140,27 @@ class Device {
   // it.
   virtual void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) = 0;
   virtual void copy(const Tensor& from, const Tensor& to) = 0;            // same count and dtype
+  // The same elements of two sides, in order; where their shapes differ one of them lies together, and takes the other's.
+  // One dtype, or whole numbers and bools to f32. They do not overlap.
+  virtual void copy_strided(const Strided& from, const Strided& to) = 0;
+  // Every element becomes the value; f32 or i32.
+  virtual void fill(double value, const Tensor& out) = 0;
+  // Along one axis of x, f32 or i32: sum, mean, max, min give one element (of nothing 0, 0, -inf, inf, of i32 the least
+  // and the largest), argmax where the largest is (i32; of equals the first, of nothing 0). softmax, cumsum and
+  // l2_normalize (x / max(sqrt(sum x²), eps)) keep the axis; what `where` leaves out gives 0 in softmax and counts 0 in
+  // cumsum. Sums are in f64.
+  virtual void reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out) = 0;
+  // scores [t, n] → chosen i32 [t, k], weights [t, k]: the k largest of scores + bias, largest first, of equals the lower
+  // index first, and their scores without bias. bias [n] may be absent.
+  virtual void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen,
+                     const Tensor& weights) = 0;
+  // out[t, d] = Σ_i weights[t, i] · (down_e · f(gate_e · x[t], up_e · x[t])), e = chosen[t, i], each product with its
+  // bias; StepFailure for an expert that is not there.
+  virtual void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args,
+                       const MapKernel& f, const Tensor& out) = 0;
+  // Convolution as PyTorch's over one to three axes: x [batch, c, n…], w [o, c / groups, k…], bias [o] or absent →
+  // out [batch, o, m…].
+  virtual void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) = 0;
   // Waits until everything enqueued is done; a deferred failure (device lost, …) is said here.
   virtual Status finish() = 0;
 };

@@ -194,6 +194,40 @@ void Step::map(const MapKernel& f, std::initializer_list<Tensor> inputs, const T
   device().map(f, {inputs.begin(), inputs.size()}, out);
 }
 void Step::copy(const Tensor& from, const Tensor& to) { device().copy(from, to); }
+void Step::copy(const Strided& from, const Strided& to) { device().copy_strided(from, to); }
+void Step::fill(double value, const Tensor& out) { device().fill(value, out); }
+void Step::reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out) {
+  device().reduce(kind, x, args, out);
+}
+void Step::route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights) {
+  device().route(scores, bias, args, chosen, weights);
+}
+void Step::experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertWeights& w, const MapKernel& f,
+                   const Tensor& out) {
+  const ExpertArgs args = {&w.gate.matrix, &w.up.matrix,  &w.down.matrix, w.gate_bias,
+                           w.up_bias,      w.down_bias,   w.gate.spec.shape[0]};
+  device().experts(x, chosen, weights, args, f, out);
+}
+void Step::conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) {
+  for (int i = 2; i < x.shape.rank(); ++i) {
+    const std::int64_t padded = x.shape[i] + 2 * args.padding, span = args.dilation * (w.shape[i] - 1) + 1;
+    if (padded < span)
+      throw StepFailure{{"conv-size", "an axis of " + std::to_string(padded) + " with padding is convolved with a kernel that "
+                         "spans " + std::to_string(span), {}, "give inputs that are at least as long"}};
+  }
+  device().conv(x, w, bias, args, out);
+}
+Tensor Step::rows(const Tensor& x, std::int64_t start, std::int64_t stop) {
+  assert(x.shape.rank() >= 1);
+  check_slice(start, stop, x.shape[0]);
+  std::array<std::int64_t, Shape::max_rank> axes{};
+  std::copy(x.shape.axes().begin(), x.shape.axes().end(), axes.begin());
+  axes[0] = stop - start;
+  Tensor t = x;
+  t.shape = Shape(std::span(axes.data(), static_cast<std::size_t>(x.shape.rank())));
+  if (x.shape[0] > 0) t.offset += start * (x.size() / x.shape[0]);
+  return t;
+}
 
 void Step::arange(const Tensor& out, float start, float by) {
   std::vector<float> values(static_cast<std::size_t>(out.count()));

@@ -38,6 +38,14 @@ struct TraceNames {
   std::initializer_list<const char*> names;
 };
 
+// Stacked expert weights as a module has them: [E, f, d], [E, f, d], [E, d, f], and their biases or none.
+struct ExpertWeights {
+  const Weight& gate;
+  const Weight& up;
+  const Weight& down;
+  Tensor gate_bias = {}, up_bias = {}, down_bias = {};
+};
+
 // What a step keeps beside the arena, used by one step after another: the batch's fields, values computed once a step,
 // and scratch for tracing. Buffers grow and stay.
 class StepMemory {
@@ -137,6 +145,15 @@ class Step {
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out);
   void map(const MapKernel& f, std::initializer_list<Tensor> inputs, const Tensor& out);
   void copy(const Tensor& from, const Tensor& to);
+  void copy(const Strided& from, const Strided& to);
+  void fill(double value, const Tensor& out);
+  void reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out);
+  void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights);
+  void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertWeights& w, const MapKernel& f,
+               const Tensor& out);
+  void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out);
+  // Rows start .. stop of the first axis: a view. StepFailure when they are not all there.
+  static Tensor rows(const Tensor& x, std::int64_t start, std::int64_t stop);
   // out[i] = start + i · by, and a list of numbers: written by the host, for the constants and once-a-step values.
   void arange(const Tensor& out, float start = 0, float by = 1);
   void values(std::initializer_list<float> numbers, const Tensor& out);

@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/open.h"
 #include "runtime/checkpoint/tensor_data.h"
 #include "runtime/generate/compare.h"
+#include "runtime/generate/verify_call.h"
 #include "runtime/kv_cache/kv_cache.h"
 
 namespace modelc {
@@ -35,7 +36,9 @@ class Verifier {
     for (const EntryDesc& e : model_.entries())
       if (std::string(e.name) == "forward") entry_ = &e;
     if (!entry_) return problem(path_, std::string(model_.name()) + " has no entry forward");
-    if (entry_->at != CallAt::batch) return problem(path_, "verify calls entries that take a Batch, and forward takes none: not carried out yet");
+    if (entry_->at == CallAt::none) return verify_call(model_, *entry_, path_, index_, options_);
+    if (entry_->at == CallAt::sequences)
+      return problem(path_, "verify calls entries that take a Batch or inputs alone, and forward takes Sequences: not carried out yet");
     if (auto s = rows(); !s) return std::move(s.error());
     if (auto s = read_inputs(); !s) return std::move(s.error());
 

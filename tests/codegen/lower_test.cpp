@@ -75,11 +75,11 @@ TEST_CASE("an operation without a kernel is named, with its place") {
       "language 1\nimport nn.linear\nconfig C { vocab_size, size: dim }\n"
       "model M(c: C) {\n  embed: Linear(c.size, c.size)\n  param table: [c.vocab_size, c.size]\n"
       "  forward(ids: index(c.vocab_size)[tokens], at: Batch) -> logits: f32[outputs, c.size] {\n"
-      "    return softmax(embed(take(take(table, ids), at.outputs)))\n  }\n}\n",
+      "    return einsum(\"ij,ij->ij\", embed(take(take(table, ids), at.outputs)), take(take(table, ids), at.outputs))\n  }\n}\n",
       R"({"vocab_size": 8, "size": 4})");
   const lower::Lowered l = lower::lower(module);
   REQUIRE(l.failures.size() == 1);
-  CHECK(l.failures[0].message.find("`softmax`") != std::string::npos);
+  CHECK(l.failures[0].message.find("`einsum`") != std::string::npos);
   CHECK(l.failures[0].where.line == 8);
 }
 

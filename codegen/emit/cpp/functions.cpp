@@ -7,6 +7,8 @@
 
 #include "codegen/emit/cpp/pieces.h"
 #include "codegen/plan/walk.h"
+#include "frontend/graph/members.h"
+#include "frontend/graph/ops.h"
 
 namespace modelc::emit {
 
@@ -125,10 +127,11 @@ class Body {
   std::string text(const plan::Operand& o) const {
     if (const auto* b = std::get_if<plan::BufferRef>(&o)) {
       const std::string& s = text_[b->buffer.index];
+      if (b->rows) return rows(s, f_.buffers[b->buffer.index].type.shape, *b->rows, b->shape);
       return b->shape == f_.buffers[b->buffer.index].type.shape ? s : s + ".as(" + shape(b->shape) + ")";
     }
-    if (const auto* w = std::get_if<plan::WeightRef>(&o)) return path(w->member) + ".tensor" + view(w->view);
-    if (const auto* c = std::get_if<plan::ConstRef>(&o)) return path(c->member) + ".tensor" + view(c->view);
+    if (const auto* w = std::get_if<plan::WeightRef>(&o)) return viewed(w->member, w->view, w->rows);
+    if (const auto* c = std::get_if<plan::ConstRef>(&o)) return viewed(c->member, c->view, c->rows);
     if (const auto* v = std::get_if<plan::StepValueRef>(&o)) {
       const std::string& s = once_.at(v->index);
       return v->shape == class_.step_values[v->index].shape ? s : s + ".as(" + shape(v->shape) + ")";
@@ -139,6 +142,28 @@ class Body {
     return "{}";
   }
   std::string view(const std::optional<std::vector<graph::DimId>>& v) const { return v ? ".as(" + shape(*v) + ")" : ""; }
+
+  // "s.rows(b.h, 0, 4)": rows of what has the shape `own`, seen as `seen`.
+  std::string rows(const std::string& s, const std::vector<graph::DimId>& own, const plan::Rows& r,
+                   const std::vector<graph::DimId>& seen) const {
+    std::string t = fmt::format("s.rows({}{}, {}, {})", s, own == r.of ? "" : ".as(" + shape(r.of) + ")", dim(r.start), dim(r.stop));
+    std::vector<graph::DimId> made = r.of;
+    made[0] = p_.dims->sub(r.stop, r.start);
+    return made == seen ? t : t + ".as(" + shape(seen) + ")";
+  }
+  // The tensor of a weight or a constant.
+  std::string viewed(const std::string& member, const std::optional<std::vector<graph::DimId>>& seen,
+                     const std::optional<plan::Rows>& r) const {
+    const std::string s = path(member) + ".tensor";
+    if (!r) return s + view(seen);
+    std::vector<graph::DimId> own;
+    if (const auto ref = graph::find_member(*p_.graph, id_, member)) {
+      if (const auto* w = graph::weight_of(*p_.graph, *ref)) own = w->type.shape;
+      if (const auto* c = graph::const_of(*p_.graph, *ref)) own = c->type.shape;
+    }
+    return rows(s, own, *r, *seen);
+  }
+  std::string dim(graph::DimId d) const { return dim_expression(*p_.dims, d, in_function); }
 
   void once_values(const std::vector<plan::Step>& list) {
     for (const plan::Step& s : list) {
@@ -258,6 +283,62 @@ class Body {
     line("s.map(", {kernel(k.kernel), braced(in), text(k.out)}, ");", s);
   }
   void step(const plan::Copy& k, const plan::Step& s) { line("s.copy(", {text(k.from), text(k.to)}, ");", s); }
+  // "modelc::Strided(b.x).slice(1, 0, 4)"
+  std::string layout(const plan::Operand& o, const plan::Layout& l) const {
+    const std::string t = fmt::format("modelc::Strided({})", text(o));
+    switch (l.kind) {
+      case plan::Layout::Kind::slice:
+        return t + fmt::format(".slice({}, {}, {}{})", l.axis, dim(l.start), dim(l.stop), l.step == 1 ? "" : fmt::format(", {}", l.step));
+      case plan::Layout::Kind::transpose: return t + fmt::format(".transpose({}, {})", l.axis, l.other);
+      case plan::Layout::Kind::expand: return t + fmt::format(".expand({})", shape(l.shape));
+      case plan::Layout::Kind::repeat: return t + fmt::format(".repeat({}, {})", l.axis, l.step);
+      case plan::Layout::Kind::whole: break;
+    }
+    return t;
+  }
+  void step(const plan::Rearrange& k, const plan::Step& s) {
+    plan::Step plain = s;                                    // the comment stands at the first line, the traces after the last
+    plain.traces.clear();
+    if (k.fill) line("s.fill(", {double_literal(*k.fill), text(k.out)}, ");", plain), plain.replaces.clear();
+    for (std::size_t i = 0; i < k.parts.size(); ++i) {
+      if (i + 1 == k.parts.size()) plain.traces = s.traces;
+      line("s.copy(", {layout(k.parts[i].from, k.parts[i].read), layout(k.out, k.parts[i].write)}, ");", plain);
+      plain.replaces.clear();
+    }
+  }
+  void step(const plan::Reduce& k, const plan::Step& s) {
+    std::string name(graph::info(k.op).name);
+    if (k.op == graph::OpKind::max_reduce) name = "max";
+    if (k.op == graph::OpKind::min_reduce) name = "min";
+    std::vector<std::string> args = {fmt::format(".axis = {}", k.axis)};
+    if (!std::holds_alternative<plan::Absent>(k.where)) args.push_back(".where = " + text(k.where));
+    if (k.op == graph::OpKind::l2_normalize) args.push_back(".eps = " + float_literal(k.eps));
+    line("s.reduce(", {"modelc::Reduction::" + name, text(k.x), braced(args), text(k.out)}, ");", s);
+  }
+  void step(const plan::Route& k, const plan::Step& s) {
+    std::vector<std::string> args;
+    if (k.groups > 1) args.push_back(fmt::format(".groups = {}", k.groups)), args.push_back(fmt::format(".keep_groups = {}", k.keep_groups));
+    if (k.top2_sum) args.push_back(".top2_sum = true");
+    if (k.renormalize) args.push_back(".renormalize = true");
+    if (k.scale != 1) args.push_back(".scale = " + float_literal(k.scale));
+    line("s.route(", {text(k.scores), text(k.bias), braced(args), text(k.chosen), text(k.weights)}, ");", s);
+  }
+  void step(const plan::Experts& k, const plan::Step& s) {
+    std::vector<std::string> weights = {path(k.gate), path(k.up), path(k.down)};
+    const bool biased = !std::holds_alternative<plan::Absent>(k.gate_bias) || !std::holds_alternative<plan::Absent>(k.up_bias) ||
+                        !std::holds_alternative<plan::Absent>(k.down_bias);
+    if (biased)
+      for (const plan::Operand* o : {&k.gate_bias, &k.up_bias, &k.down_bias}) weights.push_back(text(*o));
+    line("s.experts(", {text(k.x), text(k.chosen), text(k.weights), braced(weights), kernel(k.kernel), text(k.out)}, ");", s);
+  }
+  void step(const plan::Conv& k, const plan::Step& s) {
+    std::vector<std::string> args;
+    if (k.stride != 1) args.push_back(fmt::format(".stride = {}", k.stride));
+    if (k.padding != 0) args.push_back(fmt::format(".padding = {}", k.padding));
+    if (k.dilation != 1) args.push_back(fmt::format(".dilation = {}", k.dilation));
+    if (k.groups != 1) args.push_back(fmt::format(".groups = {}", k.groups));
+    line("s.conv(", {text(k.x), text(k.w), text(k.b), braced(args), text(k.out)}, ");", s);
+  }
   void step(const plan::Fill& k, const plan::Step& s) {
     if (k.values.empty()) return line("s.arange(", {text(k.out)}, ");", s);
     std::vector<std::string> numbers;
