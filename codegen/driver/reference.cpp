@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "codegen/driver/pipeline.h"
+#include "frontend/graph/members.h"
 #include "runtime/base/strings.h"
 #include "runtime/checkpoint/open.h"
 #include "runtime/checkpoint/weight_data.h"
@@ -114,6 +116,46 @@ Result<std::string> Reference::expect(const std::string& path, double within) {
   });
   std::map<std::string, eval::Input> inputs;
   std::vector<std::string> given = {"attention_mask", "position_ids"};
+  // Entries whose inputs the file holds run before forward, in the order of the text: what they leave in the states is
+  // what forward reads.
+  std::vector<eval::Output> before;
+  for (const graph::Function& entry : module_.of(module_.root).functions) {
+    if (entry.kind != graph::FunctionKind::entry || !batched) continue;
+    std::map<std::string, eval::Input> held;
+    bool all = false, missing = false;
+    for (const graph::Parameter& p : entry.inputs) {
+      const graph::Type& type = entry.values[p.value.index].type;
+      if (type.kind == graph::TypeKind::sequences) {
+        std::vector<std::int64_t> slots;
+        for (const auto& n : next) slots.push_back(n.slot);
+        held.emplace(p.name, e.sequences(std::move(slots)));
+        continue;
+      }
+      const TensorInfo* t = type.kind == graph::TypeKind::tensor ? index->find(p.name) : nullptr;
+      if (t == nullptr) {
+        missing = missing || !p.default_value;
+        continue;
+      }
+      eval::Array a = eval::zeros(type.dtype, t->shape);
+      if (is_float(type.dtype)) {
+        auto values = expected.read_f32(*t);
+        if (!values) return std::move(values.error());
+        a.reals = std::move(*values);
+      } else {
+        auto values = expected.read_i64(*t);
+        if (!values) return std::move(values.error());
+        a.integers = std::move(*values);
+      }
+      all = true;
+      held.emplace(p.name, std::move(a));
+    }
+    if (!all || missing) continue;
+    for (const auto& [name, value] : held) given.push_back(name);
+    auto made = e.run(entry.name, held);
+    if (!failed_.empty()) return problem(failed_);
+    if (!made) return std::move(made.error());
+    std::move(made->begin(), made->end(), std::back_inserter(before));
+  }
   for (const graph::Parameter& p : f->inputs) {
     const graph::Type& type = f->values[p.value.index].type;
     if (type.kind == graph::TypeKind::batch) {
@@ -153,6 +195,7 @@ Result<std::string> Reference::expect(const std::string& path, double within) {
   auto outputs = e.run("forward", inputs);
   if (!failed_.empty()) return problem(failed_);
   if (!outputs) return std::move(outputs.error());
+  std::move(before.begin(), before.end(), std::back_inserter(*outputs));
 
   std::string wrong;
   std::size_t compared = 0;
@@ -170,7 +213,7 @@ Result<std::string> Reference::expect(const std::string& path, double within) {
       if (!whole) return std::move(whole.error());
       want = std::vector<float>(whole->begin(), whole->end());
     }
-    const bool padded_rows = batched && kept.size() != rows && rows > 0 && want->size() % rows == 0;
+    const bool padded_rows = batched && kept.size() != rows && rows > 0 && want->size() % rows == 0 && want->size() != have.size();
     const double d = largest(padded_rows ? kept_rows(*want, rows, kept) : *want, have);
     ++compared;
     if (!(d <= within)) wrong += fmt::format("{}{}: differs by {} (allowed {})", wrong.empty() ? "" : "\n", t.name, shortest(d), shortest(within));
@@ -188,6 +231,43 @@ std::int64_t token(std::int64_t sequence, std::int64_t position, std::int64_t vo
 }
 
 }  // namespace
+
+// The inputs of an entry in a run: for the one sequence that the run is of, the same numbers in every run.
+Result<std::map<std::string, eval::Input>> Reference::entry_inputs(const graph::Function& entry, const eval::Evaluator& e) const {
+  std::map<std::string, eval::Input> inputs;
+  for (const graph::Parameter& p : entry.inputs) {
+    const graph::Type& type = entry.values[p.value.index].type;
+    const std::string of = "`" + p.name + "` of the entry `" + entry.name + "`";
+    if (type.kind == graph::TypeKind::sequences) {
+      inputs.emplace(p.name, e.sequences({0}));
+      continue;
+    }
+    if (type.kind == graph::TypeKind::batch) return problem(of + " is a Batch: a run names entries that take a Sequences");
+    if (p.default_value) continue;
+    eval::Shape shape;
+    std::int64_t count = 1;
+    for (const graph::DimId d : type.shape) {
+      auto size = module_.dims.value(d);
+      if (!size && module_.dims.text(d) == "batch") size = 1;
+      if (!size) return problem(of + " has the axis " + module_.dims.text(d) + ", whose size a run does not say");
+      constexpr std::int64_t most = std::int64_t{1} << 28;
+      if (*size > most / count) return problem(of + " is too large for a run");
+      count *= *size;
+      shape.push_back(*size);
+    }
+    eval::Array a = eval::zeros(type.dtype, std::move(shape));
+    Random random(7);
+    if (is_float(type.dtype)) {
+      for (float& v : a.reals) v = static_cast<float>(2 * random.uniform() - 1);
+    } else {
+      const std::int64_t bound = type.index_bound ? module_.dims.value(*type.index_bound).value_or(2) : 2;
+      for (std::int64_t& v : a.integers)
+        v = type.dtype == DType::boolean ? 1 : static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(bound));
+    }
+    inputs.emplace(p.name, std::move(a));
+  }
+  return inputs;
+}
 
 // A model over [batch, seq] with a mask: sequences padded to the longest. Gives the first result's rows that are no padding.
 Result<std::vector<float>> Reference::padded(const std::vector<std::int64_t>& lengths, std::int64_t first, const graph::Function& f) {
@@ -257,6 +337,17 @@ Result<std::vector<float>> Reference::run(const std::string& text) {
     part = trim(part);
     const std::size_t open = part.find('(');
     const std::string kind(trim(part.substr(0, open)));
+    if (open == std::string_view::npos) {
+      const graph::Function* entry = graph::find_function(module_.of(module_.root), kind);
+      if (entry == nullptr || entry->kind != graph::FunctionKind::entry)
+        return problem("`" + kind + "` is no entry of the model; runs are entries by name, prefill(n), decode(n), batch(a, b, …), alone(a, b, …)");
+      auto inputs = entry_inputs(*entry, e);
+      if (!inputs) return std::move(inputs.error());
+      auto outputs = e.run(kind, *inputs);
+      if (!failed_.empty()) return problem(failed_);
+      if (!outputs) return std::move(outputs.error());
+      continue;
+    }
     std::vector<std::int64_t> counts;
     bool good = open != std::string_view::npos && part.back() == ')';
     if (good)

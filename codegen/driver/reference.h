@@ -19,14 +19,16 @@ class Reference {
   // The module must outlive it. `mapping` is without problems, of mapping_weights(module).
   Reference(const graph::Module& module, std::shared_ptr<const CheckpointIndex> checkpoint, Mapping mapping);
 
-  // Every output and stage of an expected.safetensors; empty: all are within the bound, else what is not.
+  // Every output and stage of an expected.safetensors, of forward and of the entries whose inputs it holds; empty: all are within the bound, else what is not.
   Result<std::string> expect(const std::string& path, double within);
-  // Runs that must agree: "prefill(24)", "prefill(12)+decode(12)", "batch(5,9)", "alone(5,9)".
+  // Runs that must agree: "prefill(24)", "prefill(12)+decode(12)", "batch(5,9)", "alone(5,9)"; a name alone is an entry
+  // that runs first, for the sequence at hand, on numbers that are the same in every run: "encode+prefill(8)".
   Result<std::string> same(const std::vector<std::string>& runs, double within);
 
  private:
   graph::eval::Evaluator evaluator();
   Result<std::vector<float>> run(const std::string& text);
+  Result<std::map<std::string, graph::eval::Input>> entry_inputs(const graph::Function& entry, const graph::eval::Evaluator& e) const;
   Result<std::vector<float>> padded(const std::vector<std::int64_t>& lengths, std::int64_t first, const graph::Function& f);
   const graph::Function* forward() const;
 

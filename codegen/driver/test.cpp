@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "codegen/driver/commands.h"
 #include "codegen/driver/host_compiler.h"
@@ -134,9 +135,13 @@ class TestRun {
         for (const auto& joined : m->runs) {
           std::string text;
           for (const ast::Call& call : joined) {
-            text += (text.empty() ? "" : "+") + call.name.text + "(";
+            text += (text.empty() ? "" : "+") + call.name.text;
+            if (!call.args) {                              // an entry
+              entries_.insert(call.name.text);
+              continue;
+            }
+            text += "(";
             bool first = true;
-            if (!call.args) return fmt::format("`{}` takes numbers of tokens", call.name.text);
             for (const auto& a : call.args->items) {
               const auto v = literal(*a.value);
               if (!v || !v->as_int()) return fmt::format("`{}` takes numbers of tokens", call.name.text);
@@ -219,6 +224,10 @@ class TestRun {
     for (const auto& [expected, within] : expect_)
       if (std::string wrong = start({*binary, "verify", "--checkpoint", path, "--expected", expected, "--within", shortest(within)}); !wrong.empty())
         return wrong;
+    if (!entries_.empty() && !same_.empty()) {
+      reference_alone_ = "`same` of runs with entries (" + join(std::vector<std::string>(entries_.begin(), entries_.end()), ", ") + ") is not carried out by it";
+      return "";
+    }
     for (const auto& [runs, within] : same_) {
       std::vector<std::string> arguments = {*binary, "same", "--checkpoint", path, "--within", shortest(within)};
       arguments.insert(arguments.end(), runs.begin(), runs.end());
@@ -272,6 +281,7 @@ class TestRun {
   std::optional<std::uint64_t> seed_;
   std::vector<std::pair<std::string, double>> expect_;
   std::vector<std::pair<std::vector<std::string>, double>> same_;
+  std::set<std::string> entries_;                          // named in runs
   std::optional<std::string> error_;
   std::string error_text_;
   std::string reference_alone_;

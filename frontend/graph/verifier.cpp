@@ -8,6 +8,7 @@
 #include "frontend/graph/members.h"
 #include "frontend/graph/types.h"
 #include "frontend/graph/verify_function.h"
+#include "frontend/graph/verify_moves.h"
 
 namespace modelc::graph {
 
@@ -52,6 +53,7 @@ class Verifier {
     weight_names();
     for (std::uint32_t i = 0; i < m_.classes.size(); ++i)
       for (const Function& f : m_.classes[i].functions) verify_function(m_, dims_, ClassId{i}, f, faults_);
+    if (faults_.empty()) verify_moves(m_, faults_);
     return std::move(faults_);
   }
 

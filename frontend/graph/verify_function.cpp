@@ -1,7 +1,6 @@
 #include "frontend/graph/verify_function.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "frontend/graph/members.h"
@@ -271,8 +270,9 @@ class FunctionVerifier {
         state = next;
       }
       if (state == nullptr) return;                                           // said by find
-      const bool moves = state->kind == StateKind::ring || state->kind == StateKind::recurrent;
-      if (moves && (!moved_.insert(op.member).second || (in_repeat_ && op.member[0] != '.')))
+      // Twice in a call is verify_moves' to find, which follows calls; here only what needs no such walk.
+      const bool moves = state->kind == StateKind::ring || state->kind == StateKind::recurrent || op.kind == OpKind::append;
+      if (moves && in_repeat_ && op.member[0] != '.')
         fault("the state \"" + op.member + "\" goes over the same tokens twice");
     }
     std::vector<std::optional<Type>> operands;
@@ -328,7 +328,6 @@ class FunctionVerifier {
   std::vector<bool> defined_, visible_;
   std::vector<std::uint32_t> scope_;             // visible values, the innermost block's last
   std::vector<ClassId> elements_;                // classes of the innermost loop's elements
-  std::set<std::string> moved_;                  // rings and recurrent states that an operation goes over
   bool in_repeat_ = false;
 };
 

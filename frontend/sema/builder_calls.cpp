@@ -134,6 +134,7 @@ Value FunctionBuilder::call_child(const ChildMember& child, const std::string& n
     }
     operands.push_back(id);
   }
+  if (!child_moves(child, *variant, span)) return Value::error();
   std::vector<ValueId> results;
   for (std::size_t i = 0; i < variant->results.size(); ++i) {
     const ValueId id = new_value(variant->results[i]);
@@ -283,8 +284,38 @@ Value FunctionBuilder::call_state(const StateMember& state, std::string_view nam
   options.member = state.member;
   options.state = &decl;
   const OpKind kind_of_write = decl.kind == graph::StateKind::cross_cache ? OpKind::cross_set : OpKind::append;
+  // What is set holds for a whole sequence and may be set again; what is appended are the rows of this call's tokens.
+  if (kind_of_write == OpKind::append && !moves(state.member, {span, span, state.declared, true})) return Value::error();
   if (!emit(kind_of_write, std::move(operands), {}, span, options)) return Value::error();
   return Value::none();
+}
+
+bool FunctionBuilder::moves(const std::string& path, const StateMove& move) {
+  const bool in_loop = std::any_of(blocks_.begin(), blocks_.end(), [](const BlockState& b) { return b.loop; });
+  const auto [before, first] = moved_.try_emplace(path, move);
+  const bool each_turn = in_loop && !path.starts_with('.');
+  if (first && !each_turn) return true;
+  const std::string shown = path.starts_with('.') ? path.substr(1) : path;
+  auto message = fail(code::bad_state, move.place,
+                      "the state `" + shown + "` would " +
+                          (move.cache ? "be given rows for the same tokens " : "go over the same tokens ") +
+                          (first ? "once in each turn of the loop" : "a second time"));
+  const std::string does = move.cache ? "it is given them " : "it goes over them ";
+  if (!first) message.label(before->second.place, does + "here");
+  if (move.write != move.place) message.label(move.write, does + "by this");
+  message.label(move.declared, "declared here");
+  message.help(move.write != move.place ? "declare a child for each call, each with a state of its own"
+                                        : "declare a state for each use");
+  return false;
+}
+
+// What a child's function moves on, it moves on wherever it is called: a second call in the same call of the model
+// would go over the same tokens.
+bool FunctionBuilder::child_moves(const ChildMember& child, const MethodVariant& variant, source::Span span) {
+  for (const auto& [path, move] : variant.moves) {
+    if (!moves(child.path.member + "." + path, {span, move.write, move.declared, move.cache})) return false;
+  }
+  return true;
 }
 
 // ---- the fold -------------------------------------------------------------------------------------------------------
@@ -374,11 +405,15 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
   std::vector<graph::Value> made;
   using Callees = std::vector<std::pair<graph::ClassId, std::string>>;        // of one call, by kind
   std::vector<Callees> callees;
+  const StateMoves moved_before = moved_;
+  StateMoves moved_inside;
   // The body for each kind of element: null when all are alike, else the first kind that is not, nothing on an error.
   const auto run_bodies = [&]() -> std::optional<ClassInfo*> {
     block.reset();
     callees.clear();
+    moved_inside.clear();
     for (ClassInfo* kind : kinds) {
+      moved_.clear();                                  // elements are others than what is called outside, or judged below
       fn_.values.resize(base);
       infos_.resize(base);
       blocks_.emplace_back();
@@ -398,6 +433,11 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
       element->name = statement.variable.text;
       element->declared = list->declared;
       auto after = body(Value::member(std::move(element)), inside);
+      for (const auto& [path, move] : std::exchange(moved_, moved_before)) {
+        for (std::size_t i = 0; i < list->elements.size(); ++i) {
+          if (list->elements[i] == kind) moved_inside.emplace(list->path.member + "." + std::to_string(i) + path, move);
+        }
+      }
       BlockState state = std::move(blocks_.back());
       blocks_.pop_back();
       if (!after) return std::nullopt;
@@ -461,6 +501,9 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
       at = std::move(*after);
     }
     return at;
+  }
+  for (const auto& [path, move] : moved_inside) {
+    if (!moves(path, move)) return std::nullopt;
   }
   std::size_t call = 0;
   each_call(in_.module(), *block, info_.id, {kinds.front()->id},

@@ -262,19 +262,9 @@ Value FunctionBuilder::state_op(const graph::OpInfo& row, OpCall& call) {
   StateUse& use = state->info->state_uses[state->index];
   use.read = use.unbounded = true;
   // A cache may be read as often as one likes; what goes token by token has one operation that moves it on.
-  if (decl.kind != graph::StateKind::latent_cache) {
-    const bool in_loop = std::any_of(blocks_.begin(), blocks_.end(), [](const BlockState& b) { return b.loop; });
-    const auto [before, first] = moved_.try_emplace(state->member, state_argument.span);
-    if (!first || in_loop) {
-      auto message = fail(code::bad_state, state_argument.span,
-                          "the state `" + state->member + "` would go over the same tokens " +
-                              (first ? "once in each turn of the loop" : "a second time"));
-      if (!first) message.label(before->second, "it goes over them here");
-      message.label(state->declared, "declared here");
-      message.help("declare a state for each use");
-      return Value::error();
-    }
-  }
+  if (decl.kind != graph::StateKind::latent_cache &&
+      !moves(state->member, {state_argument.span, state_argument.span, state->declared, false}))
+    return Value::error();
   EmitOptions options;
   options.member = state->member;
   options.state = &decl;

@@ -40,7 +40,7 @@ class Active {
 
 std::optional<graph::Function> FunctionBuilder::method(Instances& instances, ClassInfo& info, const MemberDef& method,
                                                        const SignaturePattern& signature, const Ellipsis& ellipsis,
-                                                       const std::string& name) {
+                                                       const std::string& name, StateMoves& moves) {
   FunctionBuilder builder(instances, info);
   const auto& decl = ast::as<ast::MethodMember>(*method.item);
   builder.fn_.name = name;
@@ -48,7 +48,9 @@ std::optional<graph::Function> FunctionBuilder::method(Instances& instances, Cla
   builder.fn_.signature = instances.source_text(decl.signature.span);
   builder.fn_.where = instances.where(decl.signature.span);
   const Active active(instances, builder);
-  if (!builder.run_method(method, signature, ellipsis)) return std::nullopt;
+  const bool made = builder.run_method(method, signature, ellipsis);
+  moves = std::move(builder.moved_);
+  if (!made) return std::nullopt;
   return std::move(builder.fn_);
 }
 

@@ -84,7 +84,7 @@ class FunctionBuilder final : public TensorContext {
   // forward or an entry, `...` standing for `ellipsis`. Nothing when it failed (reported).
   static std::optional<graph::Function> method(Instances& instances, ClassInfo& info, const MemberDef& method,
                                                const SignaturePattern& signature, const Ellipsis& ellipsis,
-                                               const std::string& name);
+                                               const std::string& name, StateMoves& moves);
   // The function that computes a const: `member` is an index in the definition.
   static std::optional<graph::Function> init(Instances& instances, ClassInfo& info, std::size_t member);
 
@@ -194,6 +194,9 @@ class FunctionBuilder final : public TensorContext {
                    source::Span span);
   Value call_state(const StateMember& state, std::string_view name, std::span<const Argument> arguments,
                    source::Span span);
+  // Notes that a state is moved on; refuses a second time in one call.
+  bool moves(const std::string& path, const StateMove& move);
+  bool child_moves(const ChildMember& child, const MethodVariant& variant, source::Span span);
   Value call_own(const MemberDef& method, std::span<const Argument> arguments, source::Span span);
   std::optional<Bound> bind_inputs(const std::string& callee, const SignaturePattern& signature,
                                    std::span<const Argument> arguments, source::Span span);
@@ -253,7 +256,7 @@ class FunctionBuilder final : public TensorContext {
     source::Span call;
   };
   std::vector<Entered> entered_;                     // fns being expanded
-  std::map<std::string, source::Span> moved_;        // rings and recurrent states that an operation goes over, and where
+  StateMoves moved_;                                 // what the text so far moves on
   std::optional<std::size_t> init_const_;            // of an init: the const's index
   bool calls_leaves_ = false;                        // of a loop's element: its leaves' texts differ
 };

@@ -426,7 +426,7 @@ const MethodVariant* Instances::variant(ClassInfo& info, const MemberDef& method
   made->callee = method.name;
   for (int n = same_name + 1; n > 1 && (made->callee == method.name || is_taken(class_of(info), made->callee)); ++n)
     made->callee = method.name + "_" + std::to_string(n);
-  if (auto function = FunctionBuilder::method(*this, info, method, *signature, ellipsis, made->callee)) {
+  if (auto function = FunctionBuilder::method(*this, info, method, *signature, ellipsis, made->callee, made->moves)) {
     for (const graph::ValueId id : function->body.results) made->results.push_back(function->values[id.index].type);
     made->ok = true;
     class_of(info).functions.push_back(std::move(*function));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -87,6 +88,16 @@ struct StateUse {
   std::int64_t widest = 0;
 };
 
+// A state that a call moves on by its tokens: a cache that is appended to, a ring, a recurrent state.
+struct StateMove {
+  source::Span place;                        // where, in the text of the function at hand
+  source::Span write;                        // the append or the operation itself, perhaps in a child's text
+  source::Span declared;
+  bool cache = false;
+};
+// By the state's path from the class: "cache", "layers.3.self_attn.cache"; of a loop's element ".self_attn.cache".
+using StateMoves = std::map<std::string, StateMove>;
+
 // A function of a class, made for one meaning of `...`.
 struct MethodVariant {
   const MemberDef* method = nullptr;
@@ -94,6 +105,7 @@ struct MethodVariant {
   std::string callee;                        // name in the class
   std::vector<graph::Type> results;
   bool ok = false;                           // false: failed or being made
+  StateMoves moves;
 };
 
 struct ClassInfo {

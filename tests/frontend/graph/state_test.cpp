@@ -108,6 +108,41 @@ TEST_CASE("a state goes over the tokens of a call once") {
   CHECK(faults(in_loop).find("the state \"ring\" goes over the same tokens twice") != std::string::npos);
 }
 
+TEST_CASE("a cache is given the rows of a call's tokens once: in a text, through a child, in a loop") {
+  const auto text = [](const std::string& body) {
+    std::string t = module_text("%x: f32[tokens, 1, 3], %at: Batch", body + "return %x",
+                                "state cache: kv_cache[1, 3, 3]\nchild part: Part\nchildren parts: [Part * 2]");
+    t.insert(t.find("class T"), "class Part: Part {\n  state own: kv_cache[1, 3, 3]\n  forward forward(%x: f32[tokens, 1, 3], "
+                                "%at: Batch) {\n    append \"own\"(%x, %x, %at)\n    return %x\n  }\n}\n");
+    return t;
+  };
+  const auto faults = [&](const std::string& body) { return faults_of(text(body)); };
+  const auto twice = [](const std::string& state) { return "the state \"" + state + "\" goes over the same tokens twice"; };
+  const std::string append = "append \"cache\"(%x, %x, %at)\n";
+  const auto call = [](const std::string& name, const std::string& member) {
+    return "%" + name + ": f32[tokens, 1, 3] = call \"" + member + "\".forward(%x, %at)\n";
+  };
+  const auto loop = [&](const std::string& name, const std::string& body, const std::string& next) {
+    return "%" + name + ": f32[tokens, 1, 3] = repeat \"parts\"(%x) {\ncarry %h" + name + ": f32[tokens, 1, 3]\n" + body +
+           "next %" + next + "\n}\n";
+  };
+  CHECK(faults(append + call("a", "part") + call("b", "parts.0") + call("c", "parts.1")).empty());
+  CHECK(faults(append + append).find(twice("cache")) != std::string::npos);
+  CHECK(faults(call("a", "part") + call("b", "part")).find(twice("part.own")) != std::string::npos);
+  CHECK(faults(loop("l", append, "hl")).find(twice("cache")) != std::string::npos);
+  CHECK(faults(loop("l", call("a", ""), "a")).empty());
+  CHECK(faults(loop("l", call("a", "part"), "a")).find(twice("part.own")) != std::string::npos);
+  CHECK(faults(loop("l", call("a", ""), "a") + loop("m", call("b", ""), "b")).find(twice("parts.0.own")) != std::string::npos);
+  CHECK(faults(loop("l", call("a", ""), "a") + call("b", "parts.1")).find(twice("parts.1.own")) != std::string::npos);
+
+  // The evaluator runs no graph with a fault.
+  const Module m = parsed(text(append + append));
+  Evaluator e(m, no_weights);
+  const auto out = e.run("forward", {{"x", array({1, 1, 3}, {1, 2, 3})}, {"at", *e.batch({{0, 1}}, Outputs::all)}});
+  REQUIRE_FALSE(out.ok());
+  CHECK(out.error().text().find(twice("cache")) != std::string::npos);
+}
+
 TEST_CASE("states are bounded, and have a shape") {
   const auto faults = [](const std::string& state) {
     return faults_of(module_text("%x: f32[tokens, 3], %at: Batch", "return %x", "state s: " + state));

@@ -136,7 +136,7 @@ TEST_CASE("constructs of a module") {
       {"a state's condition", around("d: dim = 4", "state cache: KVCache(2, c.d) «if c.d > 9» forward(q: [tokens, 2, c.d], at: Batch) { "
                          "return q }"), "{}"},
       {"a call for its effect", around("d: dim = 4", "state cache: KVCache(2, c.d) forward(q: [tokens, 2, c.d], at: Batch) { "
-                         "cache.append(q, q, at) «cache.append(q, q, at)» return attend(q, cache, at, mask: \"causal\", scale: 1.0) }"), "{}"},
+                         "«cache.append(q, q, at)» return attend(q, cache, at, mask: \"causal\", scale: 1.0) }"), "{}"},
       {"a child's path", body("return a(x)", leaf, "a «at b.c»: L(c.d)"), "{}"},
       {"a child without a path", body("return a(x)", leaf, "a «at .»: L(c.d)"), "{}"},
       {"a child's condition", body("return a(x) if c.d > 9 else x", leaf, "a: L(c.d) «if c.d > 9»"), "{}"},

@@ -85,6 +85,55 @@ TEST_CASE("E0343: a state goes over the tokens of a call once") {
             "the state `ring` would go over the same tokens once in each turn of the loop"));
 }
 
+TEST_CASE("E0343: a cache is given the rows of a call's tokens once") {
+  const std::string before = "module A(n: dim) { state own: KVCache(2, n)  "
+                             "forward(q: [tokens, 2, n], at: Batch) -> [tokens, 2, n] { own.append(q, q, at) "
+                             "return attend(q, own, at, mask: \"causal\", scale: 1) } }  "
+                             "module B(n: dim) { inner: A(n) forward(q: [tokens, 2, n], at: Batch) -> [tokens, 2, n] "
+                             "{ return inner(q, at) } } ";
+  const auto model = [&](const std::string& text) {
+    Model m(around("d: dim", "state cache: KVCache(2, c.d)  state latent: LatentCache(c.d, 2)  a: A(c.d)  b: B(c.d)  "
+                             "parts: [A(c.d) for i in 0..2]  mixed: [A(c.d) if i == 0 else B(c.d) for i in 0..2]  "
+                             "forward(q: [tokens, 2, c.d], l: [tokens, c.d], k: [tokens, 2], at: Batch) { " + text + " }", before));
+    m.config("{\n \"d\": 4 }");
+    return m.messages();
+  };
+  const std::string all = "cache.append(q, q, at)  let y = attend(q, cache, at, mask: \"causal\", scale: 1) + a(q, at) + b(q, at)";
+  const std::string loop = "  let h = y  for p in parts { h = p(h, at) }";
+  const std::string mixed = "  let g = h  for p in mixed { g = p(g, at) }";
+  const auto refused = [](const std::string& said, std::string_view what, std::string_view where) {
+    CHECK_MESSAGE(has(said, "error[E0343]"), said);
+    CHECK_MESSAGE(has(said, what), said);
+    CHECK_MESSAGE(has(said, where), said);
+  };
+  CHECK_MESSAGE(!has(model(all + loop + mixed + " return g"), "E0343"), "each once");
+  refused(model(all + " cache.append(y, y, at) return y"),
+          "the state `cache` would be given rows for the same tokens a second time", "it is given them here");
+  refused(model("latent.append(l, k, at) latent.append(l, k, at) return q"),
+          "the state `latent` would be given rows for the same tokens a second time", "it is given them here");
+  refused(model(all + " return y + a(q, at)"), "the state `a.own` would be given rows for the same tokens a second time",
+          "it is given them by this");
+  refused(model(all + " return y + b(q, at)"), "the state `b.inner.own` would be", "it is given them here");
+  refused(model("let h = q  for p in parts { cache.append(h, h, at) h = p(h, at) }  return h"),
+          "the state `cache` would be given rows for the same tokens once in each turn of the loop", "declared here");
+  refused(model("let h = q  for p in parts { h = p(h, at) + a(h, at) }  return h"),
+          "the state `a.own` would be given rows for the same tokens once in each turn of the loop", "declare a child");
+  refused(model(all + loop + "  for p in parts { h = p(h, at) } return h"), "the state `parts.0.own` would be", "it is given them here");
+  refused(model(all + loop + " return h + parts[1](h, at)"), "the state `parts.1.own` would be", "it is given them here");
+  refused(model("let h = q  for p in parts { h = p(p(h, at), at) }  return h"), "the state `own` would be", "it is given them here");
+  refused(model("let h = q  for p in mixed { h = p(p(h, at), at) }  return h"), "the state `own` would be", "it is given them here");
+  // One instance of two names is two children, two states.
+  CHECK_FALSE(has(model("let y = parts[0](q, at) + parts[1](q, at) return y"), "E0343"));
+}
+
+TEST_CASE("E0343: a ring in a child that is called twice") {
+  Model m(around("d: dim", "a: A(c.d)  forward(x: [tokens, c.d], at: Batch) { return a(a(x, at), at) }",
+                 "module A(n: dim) { param w: [n, 3] state ring: Ring(2, [n]) forward(x: [tokens, n], at: Batch) "
+                 "-> [tokens, n] { return causal_conv1d(x, w, none, ring, at) } } "));
+  m.config("{\n \"d\": 4 }");
+  CHECK(has(m.messages(), "the state `a.ring` would go over the same tokens a second time"));
+}
+
 TEST_CASE("einsum: the formula, then the operands") {
   CHECK(has(graph("x: [tokens, 2, c.d]", "return einsum(\"thn,hnr->thr\", x, w)", "param w: [2, c.d, 3]"),
             "%2: f32[tokens, 2, 3] = einsum(%x, %1; formula: \"thn,hnr->thr\")"));
