@@ -58,6 +58,7 @@ class Runner {
     else for (const Run& r : runs) longest += r.counts[0];
     auto state = model_.new_state({.sequences = static_cast<int>(sequences), .capacity = longest});
     if (!state) return std::move(state.error());
+    fed_.assign(static_cast<std::size_t>(sequences), 0);
     std::vector<float> logits;
     if (first.kind == "batch") {
       std::vector<Segment> segments;
@@ -82,7 +83,7 @@ class Runner {
     if (!batch) return std::move(batch.error());
     std::vector<std::int32_t> ids;
     for (const Segment& s : segments)
-      for (std::int64_t i = 0; i < s.tokens; ++i) ids.push_back(token(s.sequence, state.length(s.sequence) + i));
+      for (std::int64_t i = 0; i < s.tokens; ++i) ids.push_back(token(s.sequence, fed_[static_cast<std::size_t>(s.sequence)]++));
     auto rows = model_.logits(state, *batch, ids);
     if (!rows) return std::move(rows.error());
     to.insert(to.end(), rows->begin(), rows->end());
@@ -96,6 +97,8 @@ class Runner {
 
   Model& model_;
   std::uint64_t seed_;
+  // Tokens given to each sequence: of a model without state the sequences stay empty.
+  std::vector<std::int64_t> fed_;
 };
 
 }  // namespace

@@ -90,4 +90,25 @@ exec 4<&-
 $(cat "$work/noise")"
 else skip "an interrupt: python3 is not installed"; fi
 expect "tokens in" 0 "generated" -- "${run[@]}" --tokens 1,2,3 -n 2
+# A model without state, whose calls know nothing of each other: the runs are fed the same tokens all the same.
+cat > "$work/stateless.model" <<'M'
+language 1
+import nn.linear
+config C { vocab, size: dim }
+model Stateless(c: C) {
+    context 16
+    param table: [c.vocab, c.size]
+    a: Linear(c.size, c.size)
+    forward(ids: index(c.vocab)[tokens], at: Batch) -> logits: f32[outputs, c.vocab] {
+        return linear(take(a(take(table, ids)), at.outputs), table)
+    }
+}
+test "a token at a time" {
+    config { vocab: 8 size: 4 }
+    checkpoint random 1
+    same prefill(6), prefill(2) + decode(4) within 1e-5
+    same batch(3, 5), alone(3, 5) within 1e-5
+}
+M
+expect "runs of a model without state" 0 "1 passed, 0 failed" -- "$modelc" test "$work/stateless.model"
 finish
