@@ -146,6 +146,7 @@ Value FunctionBuilder::call_child(const ChildMember& child, const std::string& n
       else if (bound->ellipsis) known.axes.resize(known.axes.size() + bound->ellipsis->size());
     }
   }
+  if (!reachable(child.path, span)) return Value::error();
   graph::Op& op = add_op(OpKind::call, span);
   op.member = child.path.member;
   op.callee = variant->callee;
@@ -380,6 +381,7 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
     fail(code::bad_fold, statement.source->span, value.as_member()->describe() + " is no list of children");
     return std::nullopt;
   }
+  if (!reachable(list->path, statement.source->span)) return std::nullopt;
   std::vector<Value> before;
   std::vector<ValueId> initial;
   for (const Carried& c : carried) {
@@ -429,7 +431,7 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
       }
       auto element = std::make_shared<ChildMember>();
       element->info = kind;
-      element->path = {"", ".", true};
+      element->path = {"", ".", true, loops_open()};
       element->name = statement.variable.text;
       element->declared = list->declared;
       auto after = body(Value::member(std::move(element)), inside);

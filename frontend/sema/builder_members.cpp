@@ -13,6 +13,7 @@ using graph::OpKind;
 
 MemberPath MemberPath::then(const std::string& name, const std::string& path) const {
   MemberPath out;
+  out.loop = loop;
   if (element) {
     out.member = "." + name;
     out.stage = path.empty() ? stage : "." + path;

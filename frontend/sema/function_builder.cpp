@@ -291,8 +291,29 @@ std::optional<ValueId> FunctionBuilder::known(const std::string& key) const {
   return std::nullopt;
 }
 
+int FunctionBuilder::loops_open() const {
+  return static_cast<int>(std::count_if(blocks_.begin(), blocks_.end(), [](const BlockState& b) { return b.loop; }));
+}
+
+bool FunctionBuilder::reachable(const MemberPath& path, source::Span use) {
+  if (!path.of_element() || path.loop == loops_open()) return true;
+  fail(code::bad_fold, use, "this is of an element of the loop around this one: inside a loop only its own element is at hand")
+      .help("make a module of the inner loop, or call the outer element before it");
+  return false;
+}
+
+namespace {
+
+// What a block remembers a member by: elements of nested loops have equal paths.
+std::string key_of(const char* kind, const MemberPath& path) {
+  return kind + path.member + (path.of_element() ? "@" + std::to_string(path.loop) : "");
+}
+
+}  // namespace
+
 ValueId FunctionBuilder::weight(ClassInfo& owner, std::uint32_t member, const MemberPath& path, source::Span use) {
-  const std::string key = "w:" + path.member;
+  reachable(path, use);
+  const std::string key = key_of("w:", path);
   if (const auto id = known(key)) return *id;
   const Slot& slot = owner.instance->slots[member];
   const ValueId id = new_value(in_.class_of(owner).weights[slot.index].type);
@@ -309,7 +330,8 @@ ValueId FunctionBuilder::weight(ClassInfo& owner, std::uint32_t member, const Me
 }
 
 ValueId FunctionBuilder::constant(ClassInfo& owner, std::uint32_t member, const MemberPath& path, source::Span use) {
-  const std::string key = "c:" + path.member;
+  reachable(path, use);
+  const std::string key = key_of("c:", path);
   if (const auto id = known(key)) return *id;
   const Slot& slot = owner.instance->slots[member];
   const ValueId id = new_value(in_.class_of(owner).consts[slot.index].type);

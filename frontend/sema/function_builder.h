@@ -34,6 +34,7 @@ struct MemberPath {
   std::string member;
   std::string stage;
   bool element = false;
+  int loop = 0;                                      // of an element: how many loops stand around it, its own included
 
   MemberPath then(const std::string& name, const std::string& path) const;
   bool of_element() const { return element || member.starts_with('.'); }
@@ -145,6 +146,9 @@ class FunctionBuilder final : public TensorContext {
   };
 
   FunctionBuilder(Instances& instances, ClassInfo& info) : in_(instances), ev_(instances.evaluator()), info_(info) {}
+  int loops_open() const;
+  // Whether a path is one that a graph can name here: of a loop's element, only inside that loop's own body.
+  bool reachable(const MemberPath& path, source::Span use);
   bool run_method(const MemberDef& method, const SignaturePattern& signature, const Ellipsis& ellipsis);
   bool run_init(std::size_t member);
   void finish_body();

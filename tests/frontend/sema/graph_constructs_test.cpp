@@ -236,3 +236,20 @@ TEST_CASE("expressions") {
   };
   check(cases);
 }
+
+TEST_CASE("E0352: nested loops have elements of their own") {
+  const auto text = [](const char* loops) {
+    return around("d: dim = 4", std::string("as_: [L(c.d) for i in 0..2] bs: [L(c.d) for i in 0..3] "
+                                            "forward(x: [tokens, c.d]) { let h = x ") + loops + " return h }",
+                  "module L(n: dim) { param w: [n, n] forward(x: [..., n]) { return linear(x, w) } }");
+  };
+  // Each reads its own weight, though both are `.w` of an element.
+  Model own(text("for a in as_ { h = a(h) for b in bs { h = b(h) } h = a(h) }"));
+  const std::string graph = own.config("{}").part("M");
+  std::size_t weights = 0;
+  for (std::size_t at = graph.find("= weight"); at != std::string::npos; at = graph.find("= weight", at + 1)) ++weights;
+  CHECK(weights == 2);
+  // The outer element inside the inner loop would be taken for the inner one.
+  Model outer(text("for a in as_ { for b in bs { h = a(h) } }"));
+  CHECK(outer.config("{}").codes() == "E0352");
+}
