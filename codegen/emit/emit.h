@@ -22,6 +22,9 @@ struct File {
 
 std::vector<File> cpp(const plan::Program& program, const Options& options);
 
+// Whether the generated class maps tokens to logits: what the stock main's `generate` and `same` call.
+bool is_language_model(const plan::Program& program);
+
 // FILE_main.cpp: a program whose main is the runtime's stock main on the class.
 File stock_main(const plan::Program& program, const Options& options);
 

@@ -17,11 +17,12 @@ if [ "$what" = one ]; then
 fi
 
 work=$PWD/$build/fuzz
+[ "$what" = planted ] && work=$work-planted
 corpus=$work/corpus
 mkdir -p "$corpus"
-cp tests/fuzz/seeds/* "$corpus/"
-# Every model file, each with the configurations beside it.
-while read -r model; do
+if [ "$what" = planted ]; then cp tests/fuzz/seeds/arithmetic.seed "$corpus/"; else cp tests/fuzz/seeds/* "$corpus/"; fi
+# Every model file (the planted fault is looked for in the small seeds alone), each with the configurations beside it.
+[ "$what" = planted ] || while read -r model; do
   name=$(basename "$model" .model)
   cp "$model" "$corpus/$name.seed"
   for config in "$(dirname "$model")"/fixtures/*/config.json; do
@@ -31,6 +32,8 @@ while read -r model; do
 done < <(find examples stdlib tests/frontend -name '*.model')
 # The grammar's words and signs.
 grep -oE "'[^' ]+'" grammar/Model.g4 | sort -u | sed "s/^'\(.*\)'$/\"\1\"/; s/\\\\\\\\/\\\\\\\\/" | grep -v '[\\]' > "$work/words.dict"
+
+printf '"0"\n"1"\n"-1"\n"65536"\n"9223372036854775807"\n' >> "$work/words.dict"
 
 cd "$work"
 status=0

@@ -1,6 +1,8 @@
 // The layout of the two C++ files: which piece stands where.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/emit/cpp/pieces.h"
 #include "runtime/abi/axes.h"
 #include "runtime/abi/version.h"
@@ -313,6 +315,11 @@ std::vector<File> cpp(const plan::Program& p, const Options& o) {
     if (written(i)) s += class_source(names, {static_cast<std::uint32_t>(i)}) + "\n";
   s += class_source(names, root) + "\n" + runtime_seam(names, entries, o) + close_namespace(o.name_space);
   return {{o.file + ".h", h}, {o.file + ".cpp", s}};
+}
+
+bool is_language_model(const plan::Program& p) {
+  const std::vector<plan::Function>& functions = p.classes[p.graph->root.index].functions;
+  return std::any_of(functions.begin(), functions.end(), [&p](const plan::Function& f) { return is_language_model(p, f); });
 }
 
 File stock_main(const plan::Program& p, const Options& o) {
