@@ -431,7 +431,8 @@ Value wordcount(Interpreter& in, const Call& c) {
   if (!c.only({"value"}, 1)) return {};
   std::int64_t count = 0;
   bool inside = false;
-  for (const std::string_view letter : characters(text_of(c))) {
+  const std::string text = text_of(c);
+  for (const std::string_view letter : characters(text)) {
     const bool word = letter.size() > 1 ? !is_python_space(utf8::next(letter, 0).code)
                                         : (std::isalnum(static_cast<unsigned char>(letter[0])) != 0 || letter[0] == '_');
     if (word && !inside) ++count;

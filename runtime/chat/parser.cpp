@@ -6,6 +6,22 @@
 
 namespace modelc::chat {
 
+Node::~Node() {
+  std::vector<NodePointer> left;
+  const auto take = [&left](Node& node) {
+    for (NodePointer& child : node.children) left.push_back(std::move(child));
+    for (auto& argument : node.named) left.push_back(std::move(argument.second));
+    node.children.clear();
+    node.named.clear();
+  };
+  take(*this);
+  while (!left.empty()) {
+    const NodePointer node = std::move(left.back());
+    left.pop_back();
+    if (node) take(*node);
+  }
+}
+
 namespace {
 
 // Statements in statements and brackets in brackets.

@@ -59,13 +59,19 @@ enum class NodeKind : std::uint8_t {
 };
 
 struct Node {
-  NodeKind kind;
-  Place place;
+  NodeKind kind = {};
+  Place place = {};
   std::string name;
   Value value;
   std::vector<std::unique_ptr<Node>> children;
   std::vector<std::pair<std::string, std::unique_ptr<Node>>> named;
   std::vector<std::string> names;
+
+  Node() = default;
+  Node(Node&&) = default;
+  Node& operator=(Node&&) = default;
+  // Without recursion: a sum is a tree as deep as it is long.
+  ~Node();
 };
 using NodePointer = std::unique_ptr<Node>;
 

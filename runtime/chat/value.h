@@ -123,6 +123,7 @@ std::optional<std::string> append_json(std::string& out, const Value& value, con
 
 // Characters of Python's str: positions count characters, not bytes.
 std::vector<std::string_view> characters(std::string_view text);
+std::vector<std::string_view> characters(std::string&& text) = delete;   // the parts would outlive it
 bool is_python_space(char32_t c);
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);

@@ -136,6 +136,7 @@ TEST_CASE("depth, steps and output are bounded") {
     CHECK(refusal(source).kind == "template-limit");
   // A sum is a tree as deep as it is long.
   CHECK(refusal("{{ 1" + many(" + 1", 100'000) + " }}").kind == "template-limit");
+  CHECK(refusal("{{ 1" + many(" + 1", 1'000'000) + " }}").kind == "template-limit");
   CHECK(refusal("{{ 1" + many(" and 1", 100'000) + " }}").kind == "template-limit");
   CHECK(refusal("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}").kind == "template-limit");
   CHECK(refusal("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}").kind == "template-limit");
