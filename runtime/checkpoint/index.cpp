@@ -1,10 +1,21 @@
 #include "runtime/checkpoint/index.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "runtime/base/strings.h"
 
 namespace modelc {
+
+std::vector<std::uint32_t> by_offset(const std::vector<TensorInfo>& tensors) {
+  std::vector<std::uint32_t> order;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].size > 0) order.push_back(static_cast<std::uint32_t>(i));
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return tensors[a].offset != tensors[b].offset ? tensors[a].offset < tensors[b].offset : a < b;
+  });
+  return order;
+}
 
 const TensorInfo* CheckpointIndex::find(std::string_view name) const {
   const auto it = by_name_.find(name);

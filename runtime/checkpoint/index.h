@@ -31,6 +31,9 @@ struct TensorInfo {
   std::int64_t elements() const { return element_count(shape).value_or(0); }
 };
 
+// The numbers of those tensors of one file that have bytes, as they lie in it; of equal offsets the earlier one first.
+std::vector<std::uint32_t> by_offset(const std::vector<TensorInfo>& tensors);
+
 // One file of weights, with its size when the header was read.
 struct CheckpointFile {
   std::string path;   // as it can be opened

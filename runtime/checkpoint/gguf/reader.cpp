@@ -424,12 +424,7 @@ class HeaderReader {
 
   bool check_cover() {
     const std::vector<TensorInfo>& tensors = out_.tensors;
-    std::vector<std::uint32_t> order;
-    for (std::size_t i = 0; i < tensors.size(); ++i)
-      if (tensors[i].size > 0) order.push_back(static_cast<std::uint32_t>(i));
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return tensors[a].offset != tensors[b].offset ? tensors[a].offset < tensors[b].offset : a < b;
-    });
+    const std::vector<std::uint32_t> order = by_offset(tensors);
     const std::uint64_t first = out_.file.header_bytes;
     std::uint64_t at = first, uncovered = 0;
     const TensorInfo* last = nullptr;
