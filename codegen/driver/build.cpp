@@ -1,6 +1,7 @@
 // build: the files of a model. run, verify, bench: the same files, compiled and started.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -104,7 +105,10 @@ int build_command(const Options& o) {
   if (!o.name_space.empty() && !is_namespace(o.name_space))
     s.sink.error(code::bad_option, "--namespace", fmt::format("--namespace {}: not a namespace of C++", quote(o.name_space)));
   const bool usable = !s.sink.has_errors();
-  if (!usable) return s.report() ? 0 : 2;
+  if (!usable) {
+    s.report();
+    return s.status();
+  }
   std::optional<Built> built;
   std::shared_ptr<const CheckpointIndex> checkpoint;
   if (is_graph_text(o.files[0])) {
@@ -144,7 +148,7 @@ int build_command(const Options& o) {
       write(o.depfile, text + "\n");
     }
   }
-  if (!s.report() || !built) return 1;
+  if (!s.report() || !built) return std::max(1, s.status());
   print_notes(built->program.notes);
   if (!o.json) {
     const graph::DimTable& dims = *built->plan.dims;
@@ -161,14 +165,17 @@ int build_command(const Options& o) {
 int run_command(const Options& o) {
   Session s(o);
   refuse_later(s);
-  if (s.sink.has_errors()) return s.report() ? 0 : 2;
+  if (s.sink.has_errors()) {
+    s.report();
+    return s.status();
+  }
   const bool random = o.command == "bench" && o.checkpoint.size() == 1 && o.checkpoint[0] == "random";
   std::optional<Built> built;
   if (load_model(s, o.files[0])) {
     const auto checkpoint = random ? nullptr : open_checkpoint_of(s);
     if (!s.sink.has_errors()) built = make(s, checkpoint.get());
   }
-  if (!s.report() || !built) return 1;
+  if (!s.report() || !built) return std::max(1, s.status());
   print_notes(built->program.notes);
   if (o.mode == "fast") std::fputs("note: --mode fast is not carried out yet: everything runs in f32, as in exact\n", stderr);
 

@@ -1,6 +1,7 @@
 // check, inspect, dump, explain: what looks and writes nothing.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -20,12 +21,15 @@ namespace code = diag::code;
 
 int check_command(const Options& o) {
   Session s(o);
-  if (!load_model(s, o.files[0])) return s.report() ? 0 : 1;
+  if (!load_model(s, o.files[0])) {
+    s.report();
+    return s.status();
+  }
   const auto checkpoint = open_checkpoint_of(s);
   const auto config = config_of(s, checkpoint.get());
   if (s.sink.has_errors()) {
     s.report();
-    return 1;
+    return s.status();
   }
   if (checkpoint && !config)
     s.sink.error(code::config_not_given, o.checkpoint.front(), "the checkpoint has no config.json, and --config is not given")
@@ -34,7 +38,7 @@ int check_command(const Options& o) {
   std::vector<std::string> notes;
   if (program && checkpoint) notes = check_weights(s, program->graph, *checkpoint);
   const bool good = s.report();
-  if (!good || o.json) return good ? 0 : 1;
+  if (!good || o.json) return s.status();
   if (program) notes.insert(notes.begin(), program->notes.begin(), program->notes.end());
   print_notes(notes);
   if (!program) {
@@ -94,14 +98,14 @@ int inspect_command(const Options& o) {
         s.sink.error(code::config_not_given, o.files[0], "the modules and weights of a model depend on its configuration").help("--config config.json");
       if (config) {
         const auto program = analyze_model(s, &*config);
-        if (!s.report() || !program) return 1;
+        if (!s.report() || !program) return std::max(1, s.status());
         std::printf("%s: %s\n", program->graph.name.c_str(), summary(program->graph).c_str());
         print_tree(program->graph, program->graph.root, "  ");
         return 0;
       }
     }
     s.report();
-    return 1;
+    return s.status();
   }
   auto index = open_checkpoint(o.files[0], {.allow_trailing = o.allow_trailing});
   if (!index) {
@@ -163,7 +167,7 @@ int dump_command(const Options& o) {
     return plan::print(*planned);
   };
   const auto text = stages();
-  if (!s.report() || !text) return 1;
+  if (!s.report() || !text) return std::max(1, s.status());
   std::fputs(text->c_str(), stdout);
   return std::fflush(stdout) == 0 ? 0 : 1;
 }
@@ -176,7 +180,7 @@ int explain_command(const Options& o) {
     const std::string near = diag::did_you_mean(o.files[0], codes);
     std::fprintf(stderr, "error: no message has the code %s\n  help: %s\n", quote(o.files[0]).c_str(),
                  near.empty() ? "codes look like E0312" : near.c_str());
-    return 1;
+    return 2;
   }
   std::fputs(diag::explain(*found).c_str(), stdout);
   return 0;

@@ -25,6 +25,10 @@ namespace code = diag::code;
 
 bool Session::report() {
   const bool good = !sink.has_errors();
+  status_ = good ? 0 : 2;
+  for (const diag::Diagnostic& d : sink.diagnostics())
+    if (d.severity == diag::Severity::error && d.code != &code::bad_option && d.code != &code::option_later && d.code != &code::config_set_unknown)
+      status_ = 1;
   if (options.json) {
     std::fputs(diag::render_json(sink, sources).c_str(), stdout);
   } else {
@@ -46,8 +50,6 @@ std::string stdlib_folder() {
   return (fs::path(settings::source_dir) / "stdlib").string();
 }
 
-namespace {
-
 sema::Options sema_options(const Options& o) {
   sema::Options options;
   options.import_paths = o.import_paths;
@@ -55,8 +57,6 @@ sema::Options sema_options(const Options& o) {
   if (!o.root.empty()) options.root = o.root;
   return options;
 }
-
-}  // namespace
 
 bool is_graph_text(const std::string& path) { return path.ends_with(".graph"); }
 

@@ -29,10 +29,18 @@ struct Session {
   explicit Session(const Options& o) : options(o) {}
   // Shows all messages (stderr; JSON on stdout) and forgets them. True when none was an error.
   bool report();
+  // What a command ends with after report(): 0; 1, the input is wrong; 2, nothing is wrong but the call itself.
+  int status() const { return status_; }
+
+ private:
+  int status_ = 0;
 };
 
 // Where the standard library lies: beside an installed modelc, else in the source tree.
 std::string stdlib_folder();
+
+// What the front end is told of the command line.
+sema::Options sema_options(const Options& o);
 
 // Parses the model file and its imports.
 bool load_model(Session& s, const std::string& path);

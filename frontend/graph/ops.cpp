@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "frontend/graph/ops/rules.h"
+#include "frontend/graph/types.h"
 
 namespace modelc::graph {
 
@@ -287,9 +288,9 @@ std::vector<OpInfo> make_table() {
                      "memory.set(k, v, at) in the language",
                      cross_set)),
       row(K::nibbles, "nibbles", "x", "", "u8[..., n] -> u8[..., 2n]", "two halves of each byte, the low one first",
-          not_yet),
+          rules::nibbles),
       row(K::e2m1, "e2m1", "x", "", "u8[...] -> f32[...]",
-          "the 4-bit floats 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives", not_yet),
+          "the 4-bit floats 0, 0.5, 1, 1.5, 2, 3, 4, 6 and (codes 8 to 15) their negatives; of a byte its low half", e2m1),
       row(K::custom, "custom", "xs...", "name: string", "as declared", "an operation that the file declares", not_yet),
   };
 }
@@ -397,6 +398,23 @@ std::optional<ShapeError> check_attrs(const OpInfo& row, const Op& op) {
 
 }  // namespace
 
+namespace {
+
+// Elements of one value that are known before the axes are: 256 GiB of f32. More is a slip in a size.
+constexpr std::int64_t max_value_elements = std::int64_t{1} << 36;
+
+bool can_be_computed(const Type& type, const DimTable& dims) {
+  std::int64_t elements = 1;
+  for (const DimId d : type.shape) {
+    const std::int64_t n = std::max<std::int64_t>(dims.value(d).value_or(1), 1);
+    if (n > max_value_elements / elements) return false;
+    elements *= n;
+  }
+  return true;
+}
+
+}  // namespace
+
 ShapeResult infer(const ShapeQuery& query) {
   const OpInfo& row = info(query.op.kind);
   const std::string prefix = std::string(row.name) + ": ";
@@ -414,7 +432,13 @@ ShapeResult infer(const ShapeQuery& query) {
   }
   if (auto error = check_attrs(row, query.op)) return *error;
   if (query.state != nullptr && !row.has_state) return ShapeError{-1, -1, prefix + "takes no state"};
-  return row.shape(query);
+  ShapeResult result = row.shape(query);
+  if (const auto* types = std::get_if<std::vector<Type>>(&result))
+    for (const Type& type : *types)
+      if (!can_be_computed(type, query.dims))
+        return ShapeError{-1, -1, prefix + "gives " + text(type, query.dims) + ", and one value holds at most 2^36 = " +
+                                      std::to_string(max_value_elements) + " elements"};
+  return result;
 }
 
 std::optional<Einsum> parse_einsum(std::string_view formula) {

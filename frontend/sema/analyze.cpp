@@ -14,6 +14,7 @@
 #include "frontend/sema/imports.h"
 #include "frontend/sema/instances.h"
 #include "frontend/sema/module_def.h"
+#include "frontend/sema/occasion.h"
 #include "frontend/sema/resolved.h"
 #include "frontend/sema/sections.h"
 #include "frontend/syntax/parser.h"
@@ -23,6 +24,9 @@ namespace modelc::sema {
 namespace code = diag::code;
 
 namespace {
+
+// What stands before an occasion's text to make a file of it.
+constexpr std::string_view occasion_prefix = "language 1\n";
 
 // Messages of a text that is looked at for several instances say one cause once: a code at one place.
 class OncePerPlace {
@@ -35,9 +39,14 @@ class OncePerPlace {
   diag::Sink& sink() { return sink_; }
 
   // What stands unused is no news where a mistake was found: often the mistake is that it is not reached.
-  void flush() {
+  void flush(const Occasion* occasion = nullptr, source::FileId text = {}) {
     const bool wrong = sink_.has_errors();
-    for (const diag::Diagnostic& d : sink_.diagnostics()) {
+    for (diag::Diagnostic d : sink_.diagnostics()) {
+      if (occasion != nullptr) {
+        const auto of_text = [&](const diag::Label& l) { return l.span.valid() && l.span.file == text; };
+        if (d.primary.valid() && d.primary.file == text) d.primary = occasion->place(d.primary.begin - occasion_prefix.size());
+        std::erase_if(d.labels, of_text);
+      }
       if (wrong && d.code == &code::unused_member) continue;
       if (d.primary.valid() && !seen_.emplace(d.code, d.primary).second) continue;
       auto message =
@@ -73,10 +82,12 @@ class Analysis {
   std::optional<Program> run() {
     selected_ = check_definitions(evaluator_, defs_, imports_);
     const Symbol* model = find_model();
-    const auto recipe = options_.root ? root_recipe(model) : model_recipe(model);
+    const auto recipe = options_.occasion != nullptr ? occasion_recipe(model)
+                        : options_.root              ? root_recipe(model)
+                                                     : model_recipe(model);
     if (recipe) build(*recipe, model);
     const bool ok = recipe && built_ && !sink().has_errors();
-    once_.flush();
+    once_.flush(options_.occasion, occasion_text_);
     if (!ok) return std::nullopt;
     finish();
     return std::move(program_);
@@ -85,6 +96,8 @@ class Analysis {
  private:
   diag::Sink& sink() { return once_.sink(); }
   const FileSymbols& main() const { return imports_.main(); }
+  // Whether something else than the file's model is the root.
+  bool other_root() const { return options_.root.has_value() || options_.occasion != nullptr; }
 
   // The file's one model; null where there is none (which is a mistake only without --root).
   const Symbol* find_model() {
@@ -94,7 +107,7 @@ class Analysis {
       if (module == nullptr || !module->is_model) continue;
       const Symbol* symbol = main().own(module->name.text);
       if (symbol == nullptr || symbol->decl != item.get()) continue;
-      if (found != nullptr && !options_.root) {
+      if (found != nullptr && !other_root()) {
         sink()
             .error(code::no_model, symbol->span,
                    main().name + " declares two models, `" + found->name + "` and `" + symbol->name + "`")
@@ -106,7 +119,7 @@ class Analysis {
     }
     const auto misplaced = [](const diag::Diagnostic& d) { return d.code == &code::misplaced_member; };
     const auto& said = sink().diagnostics();
-    if (found == nullptr && !options_.root && config_ != nullptr && std::none_of(said.begin(), said.end(), misplaced)) {
+    if (found == nullptr && !other_root() && config_ != nullptr && std::none_of(said.begin(), said.end(), misplaced)) {
       sink()
           .error(code::no_model, main().name, "there is no `model` in " + main().name)
           .help("a module of it can be taken alone: --root \"Name(arguments)\"");
@@ -197,6 +210,27 @@ class Analysis {
     return value.as_recipe();
   }
 
+  std::optional<Recipe> occasion_recipe(const Symbol* model) {
+    const Occasion& occasion = *options_.occasion;
+    occasion_text_ = sources_.add(occasion.name, std::string(occasion_prefix) + occasion.text);
+    occasion_file_ = syntax::parse(occasion_text_, sources_, sink());
+    if (occasion_file_ == nullptr || occasion_file_->decls.empty()) return std::nullopt;
+    const auto* module = ast::try_as<ast::ModuleDecl>(*occasion_file_->decls.front());
+    if (module == nullptr) return std::nullopt;
+    occasion_symbol_ = {SymbolKind::module, module->name.text, module, &main(), module->name.span};
+    Environment env(&main());
+    if (model != nullptr && config_ != nullptr) {
+      const auto arguments = bind_configs(*model);
+      if (!arguments) return std::nullopt;
+      for (const Argument& argument : *arguments) env.define(std::string(argument.name), argument.value, argument.span);
+    }
+    static const std::vector<ast::Name> none;
+    Recipe recipe{&occasion_symbol_, true, {}, module->name.span};
+    for (const auto& [name, expr] : occasion.fns)
+      recipe.arguments.emplace_back(name, Value::closure(Closure{name, &none, expr, nullptr, env, expr->span}));
+    return recipe;
+  }
+
   void build(const Recipe& recipe, const Symbol* model) {
     Instances instances(evaluator_, defs_, program_.graph, selected_);
     const ModuleDef* def = defs_.get(*recipe.symbol);
@@ -219,7 +253,7 @@ class Analysis {
     CheckpointRulesReader(instances).read(*root);
     check_sections(instances, *root, imports_, program_.notes);
     program_.notes.insert(program_.notes.end(), instances.kernel_notes.begin(), instances.kernel_notes.end());
-    if (!options_.root && model != nullptr) {
+    if (!other_root() && model != nullptr) {
       std::vector<Argument> arguments;
       for (const auto& [name, value] : recipe.arguments) {
         Argument argument;
@@ -309,6 +343,9 @@ class Analysis {
   Program program_;
   OncePerPlace once_;
   std::vector<std::unique_ptr<ast::Expr>> root_exprs_;
+  source::FileId occasion_text_;
+  std::unique_ptr<ast::File> occasion_file_;
+  Symbol occasion_symbol_;
   Evaluator evaluator_;
   ModuleDefs defs_;
   std::vector<Value> configs_;

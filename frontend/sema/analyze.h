@@ -26,10 +26,12 @@ struct ConfigInput {
   std::string folder;                                     // where `config X file "sub/other.json"` looks; "" = nowhere
 };
 
+struct Occasion;
 struct Options {
   std::vector<std::string> import_paths;                  // searched after the importing file's own folder and its siblings
   std::string library = {};                               // the standard library's folder, searched last; "" = none
   std::optional<std::string> root;                        // one module instead of the model: "Linear(5, 10)"
+  const Occasion* occasion = nullptr;                     // one that no file holds (occasion.h)
 };
 
 // A `test` block, its paths resolved against the file that holds it; its meaning is given by codegen/driver.

@@ -181,6 +181,13 @@ Value Expressions::eval_comprehension(const ast::ComprehensionExpr& expr, const 
         return Value::error();
       }
       *end = v.as_int();
+      if (side == expr.range->high.get() && high < low) {
+        fail(diag::code::wrong_operand, expr.range->span,
+             "the range `" + std::string(ev_.sources().text(expr.range->span)) + "` = " + std::to_string(low) + ".." +
+                 std::to_string(high) + " ends before it begins",
+             {&v});
+        return Value::error();
+      }
       const std::uint64_t length = high > low ? static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) : 0;
       if (side == expr.range->high.get() && length > ev_.limits_.list_elements) {
         fail(diag::code::too_much_work, expr.range->span,

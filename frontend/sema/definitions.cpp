@@ -181,6 +181,7 @@ class DefinitionChecker {
       if (const auto* tensor = ast::try_as<ast::TensorType>(param.type)) bind_names(tensor->shape, env);
       if (const auto* named = ast::try_as<ast::NamedType>(param.type); named != nullptr && named->shape)
         bind_names(*named->shape, env);
+      if (const auto* index = ast::try_as<ast::IndexType>(param.type)) bind_names(index->shape, env);
     }
     for (const ast::Param& param : decl.params) ev_.check_names(*param.type, env);
     for (const ast::ResultItem& item : decl.result) ev_.check_names(*item.type, env);

@@ -110,6 +110,7 @@ std::optional<Value> Instance::lookup(std::string_view name, source::Span use) c
     default: break;
   }
   if (owner_.builder != nullptr && owner_.builder->is_inside(*this)) return owner_.builder->member(*index, use);
+  if (is_axis(*def.levels[member.level].symbol->file, member.name)) return Value::error();   // said of the declaration
   diag::Sink& sink = owner_.sink();
   const std::string what = "`" + member.name + "` is a " + std::string(word(member.kind)) + " of `" + def.name() + "`";
   if (owner_.builder != nullptr) {
@@ -132,14 +133,21 @@ Value Instance::let(std::size_t member) {
   if (slot.state == Slot::State::done) return slot.value;
   const MemberDef& m = def.members[member];
   if (slot.state == Slot::State::working) {
-    owner_.sink().error(code::member_cycle, m.span,
-                        "`" + m.name + "` depends on itself, by way of other values of `" + def.name() + "`");
+    std::string circle;
+    for (auto it = std::find(open_.begin(), open_.end(), member); it != open_.end(); ++it)
+      circle += "`" + def.members[*it].name + "` needs ";
+    auto message = owner_.sink().error(code::member_cycle, m.span,
+                                       "the value of `" + m.name + "` depends on itself: " + circle + "`" + m.name + "`");
+    for (auto it = std::find(open_.begin(), open_.end(), member); it != open_.end(); ++it)
+      if (*it != member) message.label(def.members[*it].span, "`" + def.members[*it].name + "` is declared here");
     slot.failed = true;
     return Value::error();
   }
   slot.state = Slot::State::working;
+  open_.push_back(member);
   const StaticScope guard(owner_);
   Value value = owner_.evaluator().eval(*ast::as<ast::LetItem>(*m.item).value, environment(m.level));
+  open_.pop_back();
   if (slot.failed) value = Value::error();
   if (value.is_number()) {
     const FormulaPtr& f = value.formula();

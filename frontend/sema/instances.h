@@ -74,6 +74,7 @@ class Instance final : public NameSource {
 
   Instances& owner_;
   std::vector<Environment> parameters_;      // by level: file and parameters
+  std::vector<std::size_t> open_;            // lets being worked out, outermost first
 };
 
 // How a weight is used by all functions that reach it.

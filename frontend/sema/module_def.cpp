@@ -360,13 +360,12 @@ void ModuleDefs::check_name(const ModuleDef& def, const MemberDef& member) {
     }
   }
   const FileSymbols& file = *def.levels[member.level].symbol->file;
+  if (!is_axis(file, member.name)) return;
   const Symbol* axis = find_symbol(file, member.name).symbol;
-  if (axis != nullptr && axis->kind != SymbolKind::axis) axis = nullptr;
-  if (axis == nullptr && !is_prelude_axis(member.name)) return;
   auto builder = sink_.error(
       code::duplicate_name, member.span,
       "`" + member.name + "` is a run-time axis and cannot be a " + std::string(word(member.kind)) + " too");
-  if (axis != nullptr) builder.label(axis->span, "the axis is declared here");
+  if (axis != nullptr && axis->kind == SymbolKind::axis) builder.label(axis->span, "the axis is declared here");
 }
 
 void ModuleDefs::finish(ModuleDef& def) {

@@ -118,6 +118,11 @@ const Builtin* find_builtin(std::string_view name) {
 }
 
 bool is_prelude_axis(std::string_view name) { return contains(prelude_axes, name); }
+bool is_axis(const FileSymbols& file, std::string_view name) {
+  if (is_prelude_axis(name)) return true;
+  const Symbol* symbol = find_symbol(file, name).symbol;
+  return symbol != nullptr && symbol->kind == SymbolKind::axis;
+}
 bool is_state_kind(std::string_view name) { return contains(state_kinds, name); }
 bool is_type_word(std::string_view name) { return contains(type_words, name) || dtype_from_name(name).has_value(); }
 

@@ -81,6 +81,8 @@ const Builtin* find_builtin(std::string_view name);
 
 inline constexpr std::string_view prelude_axes[] = {"tokens", "outputs", "batch", "seq"};
 bool is_prelude_axis(std::string_view name);
+// Of the prelude, or one that the file or an import declares.
+bool is_axis(const FileSymbols& file, std::string_view name);
 // KVCache, LatentCache, CrossCache, Ring, Recurrent: after `state name:` only.
 bool is_state_kind(std::string_view name);
 // dim, int, float, bool, string, module, Batch, Sequences, and the dtypes.

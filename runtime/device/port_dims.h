@@ -1,5 +1,5 @@
 // Sizes of ports as they stand in generated code: "[outputs, 64]", "[batch, 2 * frames, div(frames + 1, 2)]". Parsed once,
-// when a model is loaded; evaluated, and solved for an axis, at each call. Private to this folder.
+// when a model is loaded; evaluated, and solved for an axis, at each call. Used here, and by what feeds inputs of any size (generate/runs.cpp).
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,10 +48,17 @@ Result<VerifyReport> verify(Model& model, const std::string& expected_path, cons
 std::string report_text(const VerifyReport& report, const VerifyOptions& options);
 Json report_json(const VerifyReport& report);
 
-// Runs joined by `+`: "prefill(12)+decode(12)", "batch(5, 9, 1)", "alone(5, 9, 1)". Gives the logits of every position, sequence
-// after sequence, for tokens drawn from the seed. Errors: a run that is not one of these, more positions than the context.
-Result<std::vector<float>> run_logits(Model& model, const std::string& runs, std::uint64_t seed);
-// The largest difference between these runs' logits and those of the first.
-Result<double> compare_runs(Model& model, const std::vector<std::string>& runs, std::uint64_t seed);
+// Inputs of the runs, by name: i32 for an index and a bool.
+using RunInputs = std::map<std::string, HostTensor>;
+
+// Runs joined by `+`: "prefill(12)+decode(12)", "batch(5, 9, 1)", "alone(5, 9, 1)", and entries by name, for the sequence at
+// hand: "encode+prefill(8)". An entry's numbers are tokens where it takes a Batch, else the sizes of its run-time axes, in
+// the order of its inputs or by name: "heard(frames:20)". Tokens and other inputs are those given, else drawn from the
+// seed. Gives forward's first result for every token, sequence after sequence; of entries alone, what they give. Of a
+// forward without a Batch, over [batch, seq], batch pads and masks. Errors: a run that is not one of these, more positions
+// than the context, an input that runs do not feed.
+Result<std::vector<float>> run_results(Model& model, const std::string& runs, std::uint64_t seed, const RunInputs& given = {});
+// The largest difference between these runs' results and those of the first.
+Result<double> compare_runs(Model& model, const std::vector<std::string>& runs, std::uint64_t seed, const RunInputs& given = {});
 
 }  // namespace modelc

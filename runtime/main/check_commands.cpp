@@ -1,7 +1,11 @@
 // verify and same: the model against a reference, and against itself.
 #include <cstdio>
+#include <memory>
+#include <span>
 
 #include "runtime/base/strings.h"
+#include "runtime/checkpoint/open.h"
+#include "runtime/checkpoint/tensor_data.h"
 #include "runtime/generate/compare.h"
 #include "runtime/main/options.h"
 
@@ -31,10 +35,45 @@ int run_verify(const Options& o, const ModelFactory& factory) {
   return report->passed ? 0 : 1;
 }
 
+namespace {
+
+Result<RunInputs> inputs_of(const std::string& path) {
+  RunInputs inputs;
+  if (path.empty()) return inputs;
+  auto opened = open_checkpoint(path);
+  if (!opened) return std::move(opened.error());
+  const auto index = std::make_shared<const CheckpointIndex>(std::move(*opened));
+  CheckpointData data(index);
+  for (const TensorInfo& t : index->tensors()) {
+    if (t.shape.size() > Shape::max_rank) return Error{"run", t.name + " in " + path + " has too many axes", {}, ""};
+    const Shape shape{std::span<const std::int64_t>(t.shape)};
+    const auto dtype = dtype_of(t.encoding);
+    if (dtype && is_float(*dtype)) {
+      auto values = data.read_f32(t);
+      if (!values) return std::move(values.error());
+      inputs[t.name] = HostTensor::of(std::span<const float>(*values), shape);
+      continue;
+    }
+    auto values = data.read_i64(t);
+    if (!values) return std::move(values.error());
+    std::vector<std::int32_t> whole;
+    for (const std::int64_t v : *values) {
+      if (v < INT32_MIN || v > INT32_MAX) return Error{"run", t.name + " in " + path + " holds " + std::to_string(v) + ": out of range", {}, ""};
+      whole.push_back(static_cast<std::int32_t>(v));
+    }
+    inputs[t.name] = HostTensor::of(std::span<const std::int32_t>(whole), shape);
+  }
+  return inputs;
+}
+
+}  // namespace
+
 int run_same(const Options& o, const ModelFactory& factory) {
   auto loaded = load(o, factory);
   if (!loaded) return 1;
-  auto largest = compare_runs(*loaded->model, o.runs, o.seed);
+  auto given = inputs_of(o.inputs);
+  if (!given) return fail(given.error());
+  auto largest = compare_runs(*loaded->model, o.runs, o.seed, *given);
   if (!largest) return fail(largest.error());
   const bool passed = *largest <= o.within;
   if (o.json) {
@@ -43,7 +82,7 @@ int run_same(const Options& o, const ModelFactory& factory) {
     j.set("max_abs", Json(*largest));
     std::printf("%s\n", dump(Json(std::move(j))).c_str());
   } else {
-    std::printf("%s: logits of %s differ by at most %s (allowed %s)\n", passed ? "passed" : "FAILED", join(o.runs, " and ").c_str(),
+    std::printf("%s: results of %s differ by at most %s (allowed %s)\n", passed ? "passed" : "FAILED", join(o.runs, " and ").c_str(),
                 shortest(*largest).c_str(), shortest(o.within).c_str());
   }
   return passed ? 0 : 1;

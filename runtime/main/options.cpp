@@ -86,7 +86,8 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
   CLI::App* same = app.add_subcommand("same", "compare runs that must agree: 'prefill(24)' 'prefill(12)+decode(12)'");
   add_shared(*same, o);
   same->add_option("runs", o.runs, "two runs or more")->required();
-  same->add_option("--within", o.within, "largest absolute difference of the logits (1e-5)");
+  same->add_option("--inputs", o.inputs, ".safetensors with inputs by name, instead of numbers by chance");
+  same->add_option("--within", o.within, "largest absolute difference of the results (1e-5)");
   same->add_option("--seed", o.seed, "of the tokens (1)");
   CLI::App* bench = app.add_subcommand("bench", "measure prefill and decode");
   add_shared(*bench, o);

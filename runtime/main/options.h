@@ -42,6 +42,7 @@ struct Options {
 
   // same
   std::vector<std::string> runs;
+  std::string inputs;                                      // .safetensors with inputs of the runs; "": all by chance
   double within = 1e-5;
   std::uint64_t seed = 1;
 

@@ -85,8 +85,8 @@ expect "a config that is no JSON" 1 "error[E0602]" -- "$modelc" build "$llama" -
 copy theta "$tiny"
 sed -i '/"rope_theta"/d' "$work/theta/config.json"
 expect "theta in neither place" 1 "error[E0204]" "rope_theta" -- "$modelc" check "$llama" --checkpoint "$work/theta"
-expect "--set of a key that nothing reads" 1 "error[E0213]" -- "$modelc" check "$llama" --checkpoint "$tiny" --set hiden_size=3
-expect "--set without a value" 1 "error[E0608]" -- "$modelc" check "$llama" --checkpoint "$tiny" --set hidden_size
+expect "--set of a key that nothing reads" 2 "error[E0213]" -- "$modelc" check "$llama" --checkpoint "$tiny" --set hiden_size=3
+expect "--set without a value" 2 "error[E0608]" -- "$modelc" check "$llama" --checkpoint "$tiny" --set hidden_size
 
 # ---- files and tools
 expect "no such model file" 1 "error[E0101]" -- "$modelc" check "$work/nothing.model"

@@ -21,7 +21,7 @@ expect "a .gguf is refused" 1 "GGUF" -- bash -c 'printf GGUF > "$1/x.gguf"; exec
 expect "a pickle is refused, with the way out" 1 "safetensors" -- bash -c ': > "$1/pytorch_model.bin"; exec "$2" inspect "$1/pytorch_model.bin"' - "$work" "$modelc"
 expect "an isa that is none" 1 "mmx" "avx2" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --isa mmx
 expect "a temperature below 0" 2 "temperature" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --temperature -1
-expect "explain of nothing" 1 "E" -- "$modelc" explain E9999
+expect "explain of nothing" 2 "E" -- "$modelc" explain E9999
 printf 'language 1\nimport parts\nconfig C { n: dim }\nmodel M(c: C) { l: Part() }\n' > "$work/user.model"
 mkdir -p "$work/lib/parts" "$work/lib2"
 printf 'language 1\nmodule Part() { }\n' | tee "$work/lib/parts/parts.model" > "$work/lib2/parts.model"

@@ -125,9 +125,11 @@ struct Evaluator::Impl {
     const WeightDecl& decl = *weight_of(module, ref);
     const std::string name = join_path(path, decl.path);
     if (const auto known = weights.find(name); known != weights.end()) return known->second;
-    if (!is_float(decl.type.dtype))
+    // The source gives f32, which has every integer of up to 16 bits.
+    const bool whole = !is_float(decl.type.dtype);
+    if (whole && bits(decl.type.dtype) > 16)
       return failure("missing-weight",
-                     name + " is " + text(decl.type, dims) + ": weights of integers are not evaluated yet");
+                     name + " is " + text(decl.type, dims) + ": weights of integers wider than 16 bits are not evaluated yet");
     Result<Shape> shape = shape_of(decl.type, name);
     if (!shape) return shape.error();
     Array a = zeros(decl.type.dtype, std::move(*shape));
@@ -135,9 +137,11 @@ struct Evaluator::Impl {
       if (data->size() != a.count())
         return failure("weight-size", name + " is " + text(decl.type, dims) + ", and its data has " +
                                           std::to_string(data->size()) + " elements");
-      a.reals = std::move(*data);
+      if (whole) std::copy(data->begin(), data->end(), a.integers.begin());
+      else a.reals = std::move(*data);
     } else if (decl.default_value) {
-      a.reals.assign(a.count(), static_cast<float>(*decl.default_value));
+      if (whole) a.integers.assign(a.count(), static_cast<std::int64_t>(*decl.default_value));
+      else a.reals.assign(a.count(), static_cast<float>(*decl.default_value));
     } else {
       return failure("missing-weight", "there is no data for " + name);
     }

@@ -54,6 +54,8 @@ Reference reference_of(OpKind kind) {
     case K::conv1d: case K::conv2d: case K::conv3d: return reference::conv;
     case K::conv_transpose1d: return reference::conv_transpose1d;
     case K::cross_set: return reference::cross_set;
+    case K::nibbles: return reference::nibbles;
+    case K::e2m1: return reference::e2m1;
     default: break;
   }
   const OpInfo& row = info(kind);

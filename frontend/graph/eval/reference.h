@@ -118,6 +118,9 @@ Status conv_transpose1d(Call& c);
 Status arange(Call& c);
 Status linspace(Call& c);
 Status tensor_literal(Call& c);
+// packed.cpp
+Status nibbles(Call& c);
+Status e2m1(Call& c);
 // experts.cpp
 Status route(Call& c);
 Status moe(Call& c);

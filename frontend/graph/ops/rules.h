@@ -125,6 +125,9 @@ ShapeResult pad(const ShapeQuery& q);
 ShapeResult arange(const ShapeQuery& q);
 ShapeResult linspace(const ShapeQuery& q);
 ShapeResult tensor_literal(const ShapeQuery& q);
+// packed.cpp
+ShapeResult nibbles(const ShapeQuery& q);
+ShapeResult e2m1(const ShapeQuery& q);
 // experts.cpp
 ShapeResult route(const ShapeQuery& q);
 ShapeResult moe(const ShapeQuery& q);

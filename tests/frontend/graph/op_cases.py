@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 import transformers
 from transformers.activations import ACT2FN
+from transformers.integrations import mxfp4
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Config, DeepseekV3TopkRouter
 from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
 from transformers.models.deepseek_v3 import modeling_deepseek_v3
@@ -28,7 +29,7 @@ from transformers.models.qwen3_next import modeling_qwen3_next
 torch.manual_seed(7)
 cases = []
 NAMES = {torch.float32: "f32", torch.float64: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.bool: "bool",
-         torch.int64: "i32", torch.int32: "i32"}
+         torch.int64: "i32", torch.int32: "i32", torch.uint8: "u8"}
 
 
 def random(*shape, low=-2.0, high=2.0):
@@ -624,6 +625,15 @@ graph = "\n".join(["graph 1", "module Case root Case", "axis tokens: 1..", "axis
                    "    return %y0", "  }", "}", ""])
 cases.append({"name": "attend, cross cache, two sequences and a third", "ops": ["attend", "cross_set"], "graph": graph,
               "runs": runs})
+
+# ---- packed numbers: four bits of each, as transformers unpacks MXFP4 ----
+codes = torch.randint(0, 256, (2, 3), dtype=torch.uint8)
+apart = torch.stack([codes & 15, codes >> 4], -1).flatten(-2)
+case("nibbles", "nibbles", [codes], apart)
+case("e2m1, all codes", "e2m1", [torch.arange(16, dtype=torch.uint8).reshape(2, 8)],
+     torch.tensor(mxfp4.FP4_VALUES).reshape(2, 8))
+case("e2m1, of a byte the low half", "e2m1", [torch.arange(0, 256, 5).to(torch.uint8)],
+     torch.tensor(mxfp4.FP4_VALUES)[torch.arange(0, 256, 5) & 15])
 
 out = {"versions": {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}, "cases": cases}
 lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
