@@ -34,8 +34,14 @@ Status write_random_checkpoint(const graph::Module& module, std::uint64_t seed, 
       total += count;
       if (total > (std::uint64_t{1} << 32))
         return Error{"random", "random weights of more than " + human_bytes(std::uint64_t{16} << 30) + " are not made", {}, ""};
+      if (w.dtype == DType::u8) {                            // packed numbers: any bytes
+        std::vector<std::byte> bytes(static_cast<std::size_t>(count));
+        for (std::byte& b : bytes) b = static_cast<std::byte>(random.next() >> 32 & 255);
+        made.push_back({Encoding::u8, w.shape, std::move(bytes)});
+        continue;
+      }
       if (w.dtype && *w.dtype != DType::f32)
-        return Error{"random", w.name + " declares a type other than f32: random weights of it are not carried out yet", {}, ""};
+        return Error{"random", w.name + " declares a type other than f32 and u8: random weights of it are not carried out yet", {}, ""};
       const bool vector = declared[i].decl->role == graph::WeightRole::vector;
       const double deviation = w.shape.empty() ? 1 : 1 / std::sqrt(static_cast<double>(w.shape.back()));
       std::vector<float> values(static_cast<std::size_t>(count));

@@ -16,18 +16,36 @@ namespace modelc::driver {
 
 namespace eval = graph::eval;
 
+namespace {
+
+// A weight of integers that f32 has all of.
+Result<std::vector<float>> whole_numbers(CheckpointData& data, const Mapping& mapping, const WeightSource& source, const TensorShape& shape) {
+  auto x = read_weight(data, mapping, source, shape);
+  if (!x) return std::move(x.error());
+  std::vector<float> values;
+  for (const std::byte b : x->bytes) {
+    if (x->encoding == Encoding::u8) values.push_back(static_cast<float>(b));
+    else if (x->encoding == Encoding::i8) values.push_back(static_cast<float>(static_cast<std::int8_t>(b)));
+    else return problem("weights stored as " + std::string(name(x->encoding)) + " are not evaluated yet: of integers those of 8 bits are");
+  }
+  return values;
+}
+
+}  // namespace
+
 Reference::Reference(const graph::Module& module, std::shared_ptr<const CheckpointIndex> checkpoint, Mapping mapping)
     : module_(module), weights_(mapping_weights(module)), mapping_(std::move(mapping)), data_(std::make_shared<CheckpointData>(std::move(checkpoint))) {
   for (std::size_t i = 0; i < weights_.size(); ++i) by_name_.emplace(weights_[i].name, i);
 }
 
 graph::eval::Evaluator Reference::evaluator() {
-  return eval::Evaluator(module_, [this](const std::string& name, const graph::WeightDecl&) -> std::optional<std::vector<float>> {
+  return eval::Evaluator(module_, [this](const std::string& name, const graph::WeightDecl& decl) -> std::optional<std::vector<float>> {
     const auto at = by_name_.find(name);
     if (at == by_name_.end()) return std::nullopt;
     const WeightSource& source = mapping_.sources[at->second];
     if (source.kind == WeightSource::Kind::default_value) return std::nullopt;
-    auto values = read_weight_f32(*data_, mapping_, source, weights_[at->second].shape);
+    auto values = is_float(decl.type.dtype) ? read_weight_f32(*data_, mapping_, source, weights_[at->second].shape)
+                                            : whole_numbers(*data_, mapping_, source, weights_[at->second].shape);
     if (values) return std::move(*values);
     failed_ = name + ": " + values.error().text();
     return std::nullopt;

@@ -227,6 +227,8 @@ TEST_CASE("expressions") {
       {"a slice's step", body("return x[..., 0..6 «by 2»]"), "{}"},
       {"an index", body("return x[.., «0¦1»]"), "{}"},
       {"a whole axis", body("return x[.., «..,» 0]"), "{}"},
+      {"nibbles", around("d: dim = 4", "param w: u8[c.d, c.d] forward(x: [tokens, 8]) { return linear(x, e2m1(«nibbles(w)¦w»)) }"), "{}"},
+      {"e2m1", around("d: dim = 4", "param w: u8[c.d, c.d] forward(x: [tokens, 8]) { return linear(x, «e2m1(nibbles(w))¦nibbles(w) as f32») }"), "{}"},
       {"elementwise operators", body("return x «* x»"), "{}"},
       {"comparison of tensors", body("return where(x «>¦<» 0.0, x, x * 2)"), "{}"},
       {"let in a body", body("«let y = x * 2¦let y = x» return y"), "{}"},

@@ -165,6 +165,20 @@ TEST_CASE("E0351: what is not carried out says so, by name") {
               "state s: Ring(3, [c.d])") == "E0349");
 }
 
+TEST_CASE("sizes that nothing could compute, ranges that end before they begin, names of axes: once, with the values") {
+  Model m(around("d: dim", "forward(x: [tokens, c.d]) { return x + sum(arange(1000000000000)) }"));
+  CHECK(m.config(R"({"d": 4})").codes() == "E0349");
+  CHECK(m.messages().find("arange: gives f32[1000000000000]") != std::string::npos);
+  Model range(around("d: dim", "let few = [i for i in 0..(c.d - 10)]  forward(x: [tokens, c.d]) { return x * float(len(few)) }"));
+  CHECK(range.config(R"({"d": 4})").codes() == "E0307");
+  CHECK(range.messages().find("the range `0..(c.d - 10)` = 0..-6 ends before it begins") != std::string::npos);
+  Model empty(around("d: dim", "let few = [i for i in 0..(c.d - 4)]  forward(x: [tokens, c.d]) { return x * float(len(few)) }"));
+  CHECK(empty.config(R"({"d": 4})").codes() == "");                   // 0..0 is empty, and no mistake
+  Model axis(around("d: dim", "tokens: Linear(c.d, c.d)  forward(x: [tokens, c.d]) { return tokens(x) }",
+                    "module Linear(n: dim, m: dim) { param w: [m, n]  forward(x: [tokens, n]) { return linear(x, w) } }"));
+  CHECK(axis.config(R"({"d": 4})").codes() == "E0303");
+}
+
 TEST_CASE("several mistakes in one run, each once, and none for what follows from another") {
   Model m(around("d: dim  n: int",
                  "layers: [Layer(c.d) for i in 0..c.n]  p: Linear(c.d, 3)\n"

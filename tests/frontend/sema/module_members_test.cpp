@@ -195,6 +195,8 @@ TEST_CASE("lets use what is declared after them; E0355 in a circle") {
   Model m = made("let a = b + 1  let b = n  p: Linear(n, a)  forward(x: [tokens, n]) { return p(x) }");
   CHECK(has(m.part("Linear"), "f32[5, 4]"));
   CHECK(made("let a = b + 1  let b = a  p: Linear(n, a)  forward(x: [tokens, n]) { return p(x) }").codes() == "E0355");
+  auto circle = made("let a = b + 1  let b = d + 1  let d = a  p: Linear(n, a)  forward(x: [tokens, n]) { return p(x) }");
+  CHECK(circle.messages().find("the value of `a` depends on itself: `a` needs `b` needs `d` needs `a`") != std::string::npos);
 }
 
 TEST_CASE("consts become functions that run at load") {
