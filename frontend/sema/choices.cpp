@@ -181,10 +181,11 @@ Value Expressions::eval_comprehension(const ast::ComprehensionExpr& expr, const 
         return Value::error();
       }
       *end = v.as_int();
-      if (side == expr.range->high.get() && high < low) {
+      // `3..1` is empty; to below 0 nothing counts, and a subtraction went wrong.
+      if (side == expr.range->high.get() && high < low && high < 0) {
         fail(diag::code::wrong_operand, expr.range->span,
              "the range `" + std::string(ev_.sources().text(expr.range->span)) + "` = " + std::to_string(low) + ".." +
-                 std::to_string(high) + " ends before it begins",
+                 std::to_string(high) + " ends before it begins, below 0",
              {&v});
         return Value::error();
       }

@@ -132,6 +132,7 @@ TEST_CASE("lists and what is made of them") {
   CHECK(value_of("[i * i for i in 0..4]") == "[0, 1, 4, 9]");
   CHECK(value_of("[i for i in 2..2]") == "[]");
   CHECK(value_of("[i for i in 3..1]") == "[]");
+  CHECK(value_of("[i for i in 0..(2 - 10)]") == "E0307");
   CHECK(value_of("[i for i in 0..6 if i % 2 == 1]") == "[1, 3, 5]");
   CHECK(value_of("[s for s in [\"a\", \"b\"]]") == "[\"a\", \"b\"]");
   CHECK(value_of("[[j for j in 0..i] for i in 1..3]") == "[[0], [0, 1]]");
