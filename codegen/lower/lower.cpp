@@ -118,8 +118,8 @@ class Seams {
       if (op.kind != graph::OpKind::repeat) continue;
       bool own = false;
       for (const graph::ChildDecl& c : class_.children) own |= c.list && c.name == op.member;
-      if (!own) later(fmt::format("a loop over `{}`, which is no list of this module's own,", op.member), op.where);
       if (inside) later("a loop inside a loop", op.where);
+      else if (!own) later(fmt::format("a loop over `{}`, which is no list of this module's own,", op.member), op.where);
       if (op.body) loops(*op.body, true);
     }
   }

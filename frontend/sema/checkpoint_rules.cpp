@@ -449,6 +449,7 @@ void CheckpointRulesReader::read_one_of(Block& block, const ast::OneOfRule& rule
     block.set = static_cast<int>(set);
     block.alternative = static_cast<int>(a);
     for (const ast::RulePtr& inner : rule.alternatives[a].rules) {
+      if (inner->kind == ast::RuleKind::one_of) continue;               // refused where it is read
       if (inner->kind != ast::RuleKind::map && inner->kind != ast::RuleKind::via) {
         in_.sink()
             .error(code::bad_rule, inner->span, "the sets of a `one_of` consist of `file = model` and `via` rules")

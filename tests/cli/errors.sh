@@ -145,4 +145,36 @@ expect "an expected file without inputs" 1 "input_ids" -- "$modelc" verify "$lla
 cp "$tiny/expected.safetensors" "$work/stage.safetensors"
 sed -i 's/model\.layers\.1\.mlp"/model.layers.1.mlq"/' "$work/stage.safetensors"
 expect "an expected stage that the model lacks" 1 "model.layers.1.mlq" "did you mean" -- "$modelc" verify "$llama" --checkpoint "$tiny" --expected "$work/stage.safetensors"
+# What is not carried out is said once.
+cat > "$work/loops.model" <<'MODEL'
+language 1
+config C { n: dim }
+module Inner(n: dim) {
+    param w: [n, n]
+    forward(x: [tokens, n]) -> [tokens, n] { return linear(x, w) }
+}
+module Outer(n: dim) {
+    inner: [Inner(n) for i in 0..2]
+    forward(x: [tokens, n]) -> [tokens, n] { return x }
+}
+model M(c: C) {
+    context 8
+    blocks: [Outer(c.n) for i in 0..2]
+    forward(x: [tokens, c.n], at: Batch) -> [tokens, c.n] {
+        let h = x
+        for b in blocks { for l in b.inner { h = l(h) } }
+        return h
+    }
+}
+MODEL
+echo '{"n": 4}' > "$work/n.json"
+once() {
+  local name=$1 text=$2 output
+  shift 2
+  output=$("$@" 2>&1)
+  if [ "$(grep -c '^error' <<< "$output")" = 1 ] && grep -qF "$text" <<< "$output"; then pass "$name"; else fail "$name" "$output"; fi
+}
+once "a loop inside a loop" "error[E0501]: a loop inside a loop" "$modelc" build "$work/loops.model" --config "$work/n.json" -o "$work/out"
+sed 's/^    context 8/    context 8  checkpoint safetensors { one_of { a { one_of { b {} d {} } }  e {} } }/' "$work/loops.model" > "$work/sets.model"
+once "a one_of within a one_of" "error[E0351]: a \`one_of\` within a \`one_of\`" "$modelc" check "$work/sets.model" --config "$work/n.json"
 finish
