@@ -1,5 +1,5 @@
-// test: the test blocks of a model file. What compares numbers runs twice: in the reference evaluator, and compiled, the way
-// `run` and `verify` do, where the generated code carries out what the model needs; where it does not, that is said.
+// test: the test blocks of a model file. What compares numbers runs twice: in the reference evaluator, and compiled, the
+// way `run` and `verify` do, where the generated code carries out what the model needs; where it does not, that is said.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -28,7 +28,8 @@ namespace {
 
 class TestRun {
  public:
-  TestRun(const Options& options, const std::string& file, const std::string& name) : options_(options), file_(file), name_(name) {}
+  TestRun(const Options& options, const std::string& file, const std::string& name)
+      : options_(options), file_(file), name_(name) {}
 
   // What the generated code does not carry out, of a test that the reference evaluator alone has run; else empty.
   const std::string& reference_alone() const { return reference_alone_; }
@@ -52,8 +53,9 @@ class TestRun {
     if (block_.op != nullptr) return operation(s);
 
     std::vector<std::string> checkpoints = block_.checkpoints;
+    if (checkpoints.empty() && !block_.seed && block_.error) return with_config(s, nullptr, "");
     if (checkpoints.empty() && !block_.seed)
-      return block_.error ? with_config(s, nullptr, "") : "it names no checkpoint: `checkpoint \"folder\"` or `checkpoint random 1`";
+      return "it names no checkpoint: `checkpoint \"folder\"` or `checkpoint random 1`";
     if (block_.seed) checkpoints.emplace_back("");
     for (const std::string& path : checkpoints) {
       // Its own once more; the block keeps to the first one's text.
@@ -153,8 +155,8 @@ class TestRun {
       expected[i].first = merged;
     }
 
-    Mapping mapping = map_weights(mapping_weights(program.graph), rules_for(program.graph.checkpoints, checkpoint), checkpoint,
-                                  {.strict = !options_.no_strict, .auto_cast = options_.auto_cast});
+    Mapping mapping = map_weights(mapping_weights(program.graph), rules_for(program.graph.checkpoints, checkpoint),
+                                  checkpoint, {.strict = !options_.no_strict, .auto_cast = options_.auto_cast});
     if (!mapping.problems.empty()) return as_error(mapping).text();
     Reference reference(program.graph, std::make_shared<const CheckpointIndex>(checkpoint), std::move(mapping));
     const auto in_reference = [](const std::string& wrong) { return "in the reference evaluator: " + wrong; };
@@ -201,7 +203,8 @@ class TestRun {
     auto binary = compile_program(emit_model(s, *planned, "", "", true));
     if (!binary) return binary.error().text();
     const auto verify = [&](const std::string& expect, double within, const std::vector<std::string>& more) {
-      std::vector<std::string> arguments = {*binary, "verify", "--checkpoint", path, "--expected", expect, "--within", shortest(within)};
+      std::vector<std::string> arguments = {*binary,      "verify", "--checkpoint", path,
+                                            "--expected", expect,   "--within",     shortest(within)};
       arguments.insert(arguments.end(), more.begin(), more.end());
       return start(std::move(arguments));
     };

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "readme_example.h"
+#include "runtime/generate/compare.h"
 #include "tests/runtime/device/llama_support.h"
 
 using namespace modelc;
@@ -64,6 +65,28 @@ TEST_CASE("several sequences at once give what each gives alone") {
       CHECK(results[i].prompt_tokens == static_cast<std::int64_t>(prompts[i].tokens.size()));
     }
   }
+}
+
+TEST_CASE("runs feed the tokens that are given, and else those of the seed") {
+  const auto llama = random_llama();
+  const auto results = [&](const std::string& runs, std::uint64_t seed, const RunInputs& given = {}) {
+    return good(run_results(*llama, runs, seed, given));
+  };
+  CHECK(results("prefill(3)", 1) != results("prefill(3)", 2));
+  const std::vector<std::int32_t> ids = {5, 0, 63, 1, 2, 3};
+  const auto of = [&](Shape shape) { return RunInputs{{"input_ids", HostTensor::of(std::span<const std::int32_t>(ids), shape)}}; };
+  const RunInputs one = of({6}), two = of({2, 3});
+  CHECK(results("prefill(6)", 1, one) == results("prefill(6)", 2, one));
+  CHECK(results("prefill(6)", 1, one) != results("prefill(6)", 1));
+  // A row of the second table is a sequence of its own, which the first is the beginning of.
+  const std::vector<float> whole = results("prefill(3)", 1, one), rows = results("batch(3, 1)", 1, two);
+  REQUIRE(rows.size() == 4 * 64);
+  for (std::size_t i = 0; i < whole.size(); ++i) CHECK(rows[i] == doctest::Approx(whole[i]).epsilon(1e-4));
+  CHECK(good(compare_runs(*llama, {"prefill(6)", "prefill(2)+decode(4)"}, 1, one)) < 1e-4);
+  CHECK(good(compare_runs(*llama, {"prefill(3)", "prefill(2)+prefill(1)"}, 1, two)) < 1e-4);
+  for (const char* wrong : {"prefill(7)", "batch(1, 1)"}) CHECK(!run_results(*llama, wrong, 1, one));
+  CHECK(run_results(*llama, "forwards(2)", 1).error().message == "`forwards` is no entry of Llama");
+  CHECK(run_results(*llama, "prefill(0)", 1).error().help.find("or an entry") != std::string::npos);
 }
 
 TEST_CASE("every way to end") {
