@@ -499,10 +499,14 @@ Value FunctionBuilder::tensor_of(OpCall& call) {
   }
   std::vector<double> values;
   bool even = true;
+  std::size_t flags = 0;                             // true and false: all are, or none is
   const auto collect = [&](const auto& self, const Value& value, std::size_t depth) -> void {
     if (depth == shape.size()) {
-      even = even && value.is_number();
+      const bool flag = value.is(ValueKind::boolean);
+      even = even && (value.is_number() || flag);
       if (value.is_number()) values.push_back(value.as_real());
+      if (flag) values.push_back(value.as_bool() ? 1 : 0);
+      flags += flag ? 1 : 0;
       return;
     }
     even = even && value.is(ValueKind::list) && static_cast<std::int64_t>(value.items().size()) == shape[depth];
@@ -510,15 +514,22 @@ Value FunctionBuilder::tensor_of(OpCall& call) {
     for (const Value& item : value.items()) self(self, item, depth + 1);
   };
   collect(collect, given[0]->value, 0);
-  if (!even || values.empty()) {
+  if (!even || values.empty() || (flags > 0 && flags != values.size())) {
+    const bool list = given[0]->value.is(ValueKind::list);
     fail(code::wrong_type, given[0]->span,
-         "`tensor` takes a list of numbers, or of lists of equal length, and not " + kind_name(given[0]->value));
+         "`tensor` takes a list of numbers, or of true and false, or of such lists of equal length, and not " +
+             (!list ? kind_name(given[0]->value) : values.empty() ? "an empty list" : "a list that is none of these"));
     return Value::error();
   }
-  if (shape.empty()) return tensor(literal(values[0], call.span));
-  Attrs attrs{{"values", std::move(values)}};
-  if (shape.size() > 1) attrs.emplace("shape", std::move(shape));
-  const auto id = emit_one(OpKind::tensor_literal, {}, std::move(attrs), call.span);
+  std::optional<ValueId> id;
+  if (shape.empty()) {
+    id = literal(values[0], call.span);
+  } else {
+    Attrs attrs{{"values", std::move(values)}};
+    if (shape.size() > 1) attrs.emplace("shape", std::move(shape));
+    id = emit_one(OpKind::tensor_literal, {}, std::move(attrs), call.span);
+  }
+  if (id && flags > 0) id = emit_one(OpKind::cast, {{*id, call.span}}, {{"dtype", std::string("bool")}}, call.span);
   return id ? tensor(*id) : Value::error();
 }
 

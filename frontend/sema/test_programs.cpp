@@ -124,11 +124,15 @@ std::optional<Program> op_program(source::SourceManager& sources, std::shared_pt
   auto program = analyze(sources, std::move(imports), nullptr, with, sink);
   if (!program) return std::nullopt;
   program->graph.name = symbol->name;
+  const auto is_input = [&](const std::string& name) {
+    return std::any_of(decl.params.begin(), decl.params.end(), [&](const ast::Param& p) { return p.name.text == name; });
+  };
   for (graph::Function& f : program->graph.classes[program->graph.root.index].functions)
     for (std::size_t i = 0; i < f.result_names.size(); ++i) {
       f.result_names[i] = decl.result.size() > i && decl.result[i].name ? decl.result[i].name->text
                           : f.result_names.size() == 1                  ? "result"
                                                                         : "result_" + std::to_string(i + 1);
+      while (is_input(f.result_names[i])) f.result_names[i] += "_";   // one file holds both
     }
   return program;
 }

@@ -29,7 +29,8 @@ class Caller {
       if (!t) continue;
       used_.push_back(p.name);
       const HostTensor& found = outputs->at(p.name);
-      auto d = difference(*t, found.shape, found.as<float>());
+      const std::vector<float> numbers = numbers_of(found);
+      auto d = difference(*t, found.shape, numbers);
       if (!d) return std::move(d.error());
       d->output = true;
       report.differences.push_back(std::move(*d));
@@ -92,9 +93,25 @@ class Caller {
     return std::count_if(mask_.begin(), mask_.end(), [](std::int64_t v) { return v != 0; });
   }
 
+  // Integers and bools are compared as the numbers that they are.
+  static std::vector<float> numbers_of(const HostTensor& t) {
+    if (t.dtype == DType::f32) return {t.as<float>().begin(), t.as<float>().end()};
+    if (t.dtype == DType::i32) return {t.as<std::int32_t>().begin(), t.as<std::int32_t>().end()};
+    std::vector<float> values;
+    for (const std::byte b : t.data) values.push_back(static_cast<float>(b));
+    return values;
+  }
+  Result<std::vector<float>> expected_of(const TensorInfo& t) {
+    const auto dtype = dtype_of(t.encoding);
+    if (!dtype || is_float(*dtype)) return data_.read_f32(t);
+    auto values = data_.read_i64(t);
+    if (!values) return std::move(values.error());
+    return std::vector<float>(values->begin(), values->end());
+  }
+
   // Of the rows that count.
   Result<Difference> difference(const TensorInfo& t, const Shape& shape, std::span<const float> found) {
-    auto expected = data_.read_f32(t);
+    auto expected = expected_of(t);
     if (!expected) return std::move(expected.error());
     if (expected->size() != found.size())
       return problem(t.name + " has shape " + shape_text(t.shape) + ", but the model gives " + shape.text());

@@ -6,11 +6,15 @@ language 1
 op doubled(x: [..., n], b: [n]) -> [..., n] { reference 2 * x + b }
 op parts(x: [n], i: index(4)[m]) -> (low: [n], [m]) { reference { return x * 0.5, i as f32 + 1 } }
 op grown(x: [n]) -> [n] { reference exp(x) }
+op kept(keep: bool[n], result: [n]) -> ([n], bool[n], index(9)[]) {
+    reference { return where(keep, result, 0.0), result > 1.5, argmax(result) as index(9) }
+}
+test "flags, a name of a result, whole numbers" { op kept  input keep = [true, false, true]  input result = [1, 2, 3]  same reference, cpu within 0 }
 test "agrees"      { op doubled  input x = linspace(-1, 1, 6) as [2, 3]  input b = [1, 2, 3]  same reference, cpu, vulkan within 1e-6 }
 test "two results" { op parts  input x = [1, 2]  input i = [3, 0, 1]  same reference, cpu within 1e-6 }
 test "refused"     { op doubled  input x = [1, 2]  input b = [1, 2, 3]  error E0350 "its axis is 3, not 2" }
 MODEL
-expect "operations against their references" 0 "ok      agrees" "skipped: vulkan: " "ok      two results" "3 passed, 0 failed" \
+expect "operations against their references" 0 "ok      agrees" "skipped: vulkan: " "ok      two results" "4 passed, 0 failed" \
   -- "$modelc" test "$work/op.model"
 only_op() { { sed '/^test/d' "$work/op.model"; echo "test \"t\" { $1 }"; } > "$work/$2.model"; }
 only_op 'op grown  input x = linspace(-8, 8, 960)  same reference, cpu within 0' exact
@@ -27,6 +31,10 @@ only_op 'op doubled  input x = linspaze(1, 2, 3)  input b = [1, 2]  same referen
 expect "a mistake in an input's expression is marked there" 1 "linspaze(1, 2, 3)" "^^^^^^^^" 'did you mean `linspace`?' -- "$modelc" test "$work/name.model"
 only_op 'op parts  input x = [1, 2]  input i = [3, 4]  same reference, cpu within 1e-6' bound
 expect "an index out of its bound" 1 '`input i` has 4 at 1' -- "$modelc" test "$work/bound.model"
+only_op 'op grown  input x = [[1, 2], [3]]  same reference, cpu within 1' ragged
+expect "lists of unequal length" 1 'lists of equal length, and not a list that is none of these' -- "$modelc" test "$work/ragged.model"
+only_op 'op grown  input x = linspace(0, 1, 1000000000)  same reference, cpu within 1' huge
+expect "more numbers than are evaluated" 1 "linspace is f32[1000000000]: more than the 268435456 elements" -- "$modelc" test "$work/huge.model"
 only_op 'op grown  input x = [1]  same reference, gpu within 1' backend
 expect "a backend that is none" 1 '`gpu` stands beside backends' "reference, cpu, vulkan" -- "$modelc" test "$work/backend.model"
 only_op 'op grown  input x = [1]  same prefill(3), prefill(1) + decode(2) within 1' runs

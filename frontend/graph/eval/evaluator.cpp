@@ -75,9 +75,15 @@ struct Evaluator::Impl {
       if (!size)
         return failure("size", std::string(what) + " is " + text(type, dims) + ", and the size of " + dims.text(d) +
                                    " is not known in this call");
-      if (*size < 0 || (*size > 0 && count > max_elements / *size))
+      if (*size < 0)
         return failure("size", std::string(what) + " is " + text(type, dims) + ", and " + dims.text(d) + " is " +
                                    std::to_string(*size));
+      if (*size > 0 && count > max_elements / *size) {
+        const bool early = dims.value(d).has_value();
+        return failure("size", std::string(what) + " is " + text(type, dims) +
+                                   (early ? "" : ", where " + dims.text(d) + " is " + std::to_string(*size)) +
+                                   ": more than the " + std::to_string(max_elements) + " elements that are evaluated at most");
+      }
       shape.push_back(*size);
       count *= std::max<std::int64_t>(*size, 1);
     }
