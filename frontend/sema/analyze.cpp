@@ -239,6 +239,8 @@ class Analysis {
     // Positions are bounded by it, so it is known before any function is.
     const Instance* longest = around_ && !def->context ? instances.instance(*around_) : instance;
     if (longest != nullptr && longest->def.context && !context(*longest)) return;
+    for (const auto& section : def->sections)
+      if (section.item->kind == ast::ItemKind::policy) instances.keep_casts = true;
     ClassInfo* root = instances.make(recipe, true);
     if (root == nullptr) return;
     program_.graph.root = root->id;

@@ -59,7 +59,10 @@ std::optional<std::vector<ValueId>> FunctionBuilder::results_of(const Value& ret
         ok = false;
         continue;
       }
-      id = rebound(*id, concrete(declared, ellipsis), place(i));
+      const graph::Type wanted = concrete(declared, ellipsis);
+      id = rebound(*id, wanted, place(i));
+      if (id && in_.keep_casts && declared.typed && wanted.dtype == DType::f32)
+        id = emit_one(OpKind::cast, {{*id, place(i)}}, {{"dtype", std::string("f32")}}, place(i), {{}, nullptr, &wanted, nullptr});
       if (!id) ok = false;
     }
     if (id) out.push_back(*id);

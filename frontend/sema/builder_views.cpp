@@ -152,7 +152,7 @@ Value FunctionBuilder::cast(const Value& value, const CastTarget& target, source
       wanted.index_bound =
           target.bound->is(ValueKind::dim) ? target.bound->as_dim() : dims().constant(target.bound->as_int());
     }
-    if (wanted != type(id)) {
+    if (wanted != type(id) || (in_.keep_casts && *dtype == DType::f32)) {
       const auto cast = emit_one(OpKind::cast, {{id, span}}, {{"dtype", std::string(name(*dtype))}}, span,
                                  {"", nullptr, &wanted, nullptr});
       if (!cast) return Value::error();

@@ -146,6 +146,13 @@ class Instances final : public InterfaceChecker {
   // Fills in roles and windows, when all functions are there.
   void finish();
 
+  // Every instance made so far, in no order.
+  template <class Visit>
+  void each_instance(const Visit& visit) const {
+    for (const auto& [key, instance] : instances_)
+      if (instance) visit(*instance);
+  }
+
   graph::Class& class_of(const ClassInfo& info) { return module_.classes[info.id.index]; }
   ClassInfo* info(graph::ClassId id) { return classes_[id.index].get(); }
 
@@ -162,6 +169,8 @@ class Instances final : public InterfaceChecker {
   bool fits(const Recipe& recipe, const Symbol& interface, std::span<const std::pair<std::string, Value>> arguments,
             source::Span use) override;
 
+  // Under a `policy` a cast to f32 of what is f32 anyhow says that the value is not rounded: it stays in the graph.
+  bool keep_casts = false;
   FunctionBuilder* builder = nullptr;        // of the function being made; null where values are static
   // Operations that the file declares: those called, and what is to be said of their kernels, each once.
   std::unordered_set<const Symbol*> custom_ops;

@@ -21,6 +21,9 @@ struct Slot {
   const Batch* batch = nullptr;
   const Sequences* sequences = nullptr;
   bool carried = false;                          // by a loop: of the residual's type, and what is added to it
+  // Kept in f32 whatever the policy says: a cast's result, and what is computed from one up to the end of its module.
+  enum class Kept : std::uint8_t { no, computed, cast };
+  Kept kept = Kept::no;
 };
 
 // Where code runs: an instance, and inside a repeat the element at hand.
@@ -162,7 +165,9 @@ struct Evaluator::Impl {
     const std::string name = join_path(path, decl.name);
     if (const auto known = consts.find(name); known != consts.end()) return known->second;
     const Trace silent = std::exchange(trace, nullptr);
+    const Precision policy = std::exchange(precision, {});                    // computed at load, in f32
     Result<std::vector<Slot>> value = function(Place{ref.owner, path, nullptr}, owner.functions[decl.init.index], {});
+    precision = policy;
     trace = silent;
     if (!value) return value.error();
     return consts[name] = (*value)[0].array;
@@ -288,7 +293,10 @@ struct Evaluator::Impl {
     Result<std::vector<Slot>> results =
         function(Place{ref.owner, path, nullptr}, *find_function(module.of(ref.owner), op.callee), inputs);
     if (!results) return results.error();
-    for (std::size_t i = 0; i < op.results.size(); ++i) values[op.results[i].index] = (*results)[i];
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      settle((*results)[i], path);
+      values[op.results[i].index] = (*results)[i];
+    }
     return {};
   }
 
@@ -327,14 +335,19 @@ struct Evaluator::Impl {
     const Reference reference = reference_of(op.kind);
     if (reference == nullptr) return failure("operation", what + " is not carried out yet");
     if (Status s = reference(c); !s) return s;
-    bool carried = false;
+    bool carried = false, kept = false;
+    for (const auto& v : op.operands) kept = kept || (v && values[v->index].kept != Slot::Kept::no);
     if (info(op.kind).elementwise)
       for (const auto& v : op.operands) carried = carried || (v && values[v->index].carried);
     if (c.state != nullptr) round_state(*c.state);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       const Value& v = f.values[op.results[i].index];
       if (Status s = check_range(c.results[i], v.type, what, "integer-range"); !s) return s;
-      if (precision.compute) {
+      // `as f32` says so by a cast, which is there for nothing else where the value is f32 without a policy.
+      const bool cast = op.kind == OpKind::cast && v.type.dtype == DType::f32;
+      // The result of a module that is expanded in place, which carries its stage, is of the module's type again.
+      const bool goes_on = kept && v.type.dtype == DType::f32 && v.stage.empty();
+      if (precision.compute && !cast && !goes_on) {
         const auto path = [&] {
           if (v.stage.empty()) return at.path;
           const auto [from, rest] = start(at, v.stage);
@@ -345,6 +358,7 @@ struct Evaluator::Impl {
       }
       values[op.results[i].index].array = std::make_shared<const Array>(std::move(c.results[i]));
       values[op.results[i].index].carried = carried;
+      values[op.results[i].index].kept = cast ? Slot::Kept::cast : goes_on ? Slot::Kept::computed : Slot::Kept::no;
     }
     return {};
   }
@@ -361,10 +375,19 @@ struct Evaluator::Impl {
       for (std::vector<float>* values : {&slot.k, &slot.v})
         for (float& v : *values) v = round_to(to, v);
   }
+  // What a module gives is of its type, unless its last word is a cast.
+  void settle(Slot& s, const std::string& path) const {
+    if (!precision.compute || s.array == nullptr || s.kept != Slot::Kept::computed) return;
+    s.kept = Slot::Kept::no;
+    Array a = *s.array;
+    round(a, precision.compute(path));
+    s.array = std::make_shared<const Array>(std::move(a));
+  }
   // What a loop hands on is of the residual's type.
   void carry(Slot& s) const {
     if (!precision.compute || s.array == nullptr) return;
     s.carried = true;
+    s.kept = Slot::Kept::no;
     if (precision.residual == DType::f32 || s.array->dtype != DType::f32) return;
     Array a = *s.array;
     round(a, precision.residual);
@@ -504,6 +527,7 @@ struct Evaluator::Impl {
     if (batch != nullptr && has_state)
       for (const Segment& g : batch->segments) lengths[g.slot] = g.start + g.tokens;
     std::vector<Output> outputs;
+    for (Slot& result : *results) settle(result, "");
     for (std::size_t i = 0; i < results->size(); ++i)
       if ((*results)[i].array) outputs.push_back({f->result_names[i], *(*results)[i].array});
     return outputs;

@@ -5,6 +5,8 @@
 #include <map>
 
 #include "frontend/graph/eval/evaluator.h"
+#include "frontend/graph/printer.h"
+#include "frontend/graph/reader.h"
 #include "frontend/sema/sections.h"
 #include "modules_support.h"
 
@@ -86,4 +88,54 @@ TEST_CASE("cache: what is appended is rounded, and read so") {
   const auto none = values(""), cached = values("policy { cache: f16 }");
   CHECK(cached.at("layers.0.q") == none.at("layers.0.q"));
   CHECK(cached.at("layers.0.y") != none.at("layers.0.y"));
+}
+
+namespace {
+
+// What `text` makes of x under compute: bf16.
+std::vector<float> under_bf16(const std::string& text, const std::string& declared = "[tokens, 4]") {
+  Model m(around("d: dim", "outer: Outer(c.d)  leaf: Leaf(c.d)  wide: Wide(c.d)\nforward(x: [tokens, 4], at: Batch) -> out: " + declared + " { " + text + " }\npolicy { compute: bf16 }",
+                 "module Outer(n: dim) { i: Inner(n)  forward(x: [..., n]) -> [..., n] { return i(x) * 1.1 } }\n"
+                 "module Inner(n: dim) { k: Leaf(n)  forward(x: [..., n]) -> [..., n] { return k(x) } }\n"
+                 "module Leaf(n: dim) { forward(x: [..., n]) -> [..., n] { let u = x as f32  return u * 1.1 } }\n"
+                 "module Wide(n: dim) { k: Leaf(n)  forward(x: [..., n]) -> f32[..., n] { return k(x) as f32 * 1.1 } }"));
+  m.config(R"({"d": 4})");
+  INFO(m.messages());
+  const auto& program = m.program();
+  REQUIRE(program.has_value());
+  const auto read = graph::read(graph::print(program->graph));         // the graph's text keeps it
+  REQUIRE(read);
+  eval::Evaluator e(*read, [](const std::string&, const graph::WeightDecl&) { return std::nullopt; });
+  e.set_precision(sema::precision_of(*read));
+  auto batch = e.batch({{.slot = 0, .tokens = 1}}, eval::Outputs::all);
+  REQUIRE(batch.ok());
+  auto out = e.run("forward", {{"x", eval::array({1, 4}, {0.5F, 0.25F, 3.0F, 7.0F})}, {"at", *batch}});
+  if (!out) FAIL(out.error().text());
+  return out->front().value.reals;
+}
+
+}  // namespace
+
+TEST_CASE("`as f32` is kept under a policy, up to the end of its module or a cast back") {
+  const auto times = [](float by, bool round) {
+    std::vector<float> out = {0.5F, 0.25F, 3.0F, 7.0F};
+    for (float& v : out) v = round ? eval::round_to(DType::bf16, v * by) : v * by;
+    return out;
+  };
+  const auto exact = times(1.1F, false), narrow = times(1.1F, true);
+  REQUIRE(exact != narrow);
+  const std::string others = "let a = outer(x)  let b = leaf(x)  let w = wide(x) ";
+  CHECK(under_bf16(others + "return x * 1.1") == narrow);
+  // What is computed from it goes on in f32; the function's result is of its declared type.
+  CHECK(under_bf16(others + "return x as f32 * 1.1") == narrow);
+  CHECK(under_bf16(others + "return x as f32 * 1.1", "f32[tokens, 4]") == exact);
+  CHECK(under_bf16(others + "let y = x * 1.1  return y as f32", "f32[tokens, 4]") == narrow);   // rounded before
+  CHECK(under_bf16(others + "return (x as f32 * 1.1) as bf16 as f32", "f32[tokens, 4]") == narrow);
+  // A module's result is rounded where it declares no type, whether it is expanded in place or called.
+  CHECK(under_bf16(others + "return b", "f32[tokens, 4]") == narrow);
+  CHECK(under_bf16(others + "return a") == under_bf16(others + "return b * 1.1"));
+  // One that declares f32 keeps it: 1.1 times what the leaf rounded.
+  std::vector<float> wide = narrow;
+  for (float& v : wide) v *= 1.1F;
+  CHECK(under_bf16(others + "return w", "f32[tokens, 4]") == wide);
 }
