@@ -259,9 +259,63 @@ TEST_CASE("a derived model's section replaces its base's") {
 TEST_CASE("E0433: sections that name nothing") {
   for (const char* section : {"policy { compute: f33 }", "policy { layers.*.nrom: f32 }", "quantize { head: q9_0 }",
                               "quantize { haed: q8_0 }", "place { lyers[0..2]: gpu(0) }",
-                              "place { layers[0..1.5]: gpu(0) }", "shard { c.tied over x }"}) {
+                              "place { layers[0..1.5]: gpu(0) }", "shard { c.tied over tensor_parallel }", "shard { c.d over tensor_paralel }", "place { head: gup(0) }"}) {
     CAPTURE(std::string(section));
     CHECK(with_rules(section).codes() == "E0433");
   }
   CHECK(has(with_rules("policy { layers.*.nrom: f32 }").messages(), "did you mean `norm`?"));
+}
+
+namespace {
+
+// Two sizes of heads over one weight, `w` of them in one product; `off` is what a condition leaves out.
+Model sharded(const std::string& factors, std::string_view config, const std::string& weights = "a: Linear(c.d, c.heads * c.d)") {
+  Model m(around("d, heads, kv: dim  inner: dim = 8  steps: int  off: bool = false",
+                 weights + "  gone: Linear(c.inner, c.d) if c.off\nlet width = c.heads * c.d  fused: Linear(c.d, width)\n"
+                 "forward(x: [tokens, c.d]) { let y = fused(x)  return x * float(c.steps + c.kv) }\nshard { " + factors + " over tensor_parallel }"));
+  m.config(config);
+  return m;
+}
+constexpr std::string_view sizes = R"({"d": 4, "heads": 4, "kv": 3, "steps": 5})";
+
+}  // namespace
+
+TEST_CASE("shard: a factor that some weight has says nothing but that it takes effect later") {
+  for (const char* factor : {"c.d", "c.heads", "width", "c.heads, c.d"}) {
+    CAPTURE(std::string(factor));
+    Model m = sharded(factor, sizes);
+    INFO(m.messages());
+    REQUIRE(m.program().has_value());
+    CHECK(m.program()->notes.size() == 1);
+  }
+}
+
+TEST_CASE("shard: what no text uses in a size is an error; what this configuration has on no axis, a note") {
+  Model never = sharded("c.steps", sizes);
+  CHECK(never.codes() == "E0433");
+  CHECK(has(never.messages(), "`c.steps` is in no size of a weight"));
+  CHECK(has(never.messages(), "name a value that the shape of some `param` is made of"));
+  Model none = sharded("c.inner", sizes);
+  REQUIRE(none.program().has_value());
+  REQUIRE(none.program()->notes.size() == 2);
+  CHECK(has(none.program()->notes[0], "no weight of this configuration has an axis with the factor `c.inner`"));
+  Model there = sharded("c.inner", R"({"d": 4, "heads": 4, "kv": 3, "steps": 5, "off": true})");
+  REQUIRE(there.program().has_value());
+  CHECK(there.program()->notes.size() == 1);
+}
+
+TEST_CASE("shard: the nearest name of an axis") {
+  Model m(around("size, sizes: dim", "a: Linear(c.size, c.size)  forward(x: [tokens, c.size]) { return a(x) * float(c.sizes) }\n"
+                                     "shard { c.sizes over tensor_parallel }"));
+  CHECK(has(m.config(R"({"size": 4, "sizes": 4})").messages(), "did you mean `size`?"));
+}
+
+TEST_CASE("E0434: an axis that has the factor in one part of a sum divides all the same, or is refused") {
+  const std::string fused = "qkv: Linear(c.d, (c.heads + 2 * c.kv) * c.d)";
+  Model uneven = sharded("c.heads", R"({"d": 5, "heads": 4, "kv": 3, "steps": 5})", fused);
+  CHECK(uneven.codes().find("E0434") == 0);
+  CHECK(has(uneven.messages(), "is no multiple of it: 50 by 4"));
+  CHECK(has(uneven.messages(), "(heads + 2 * kv) * d = (4 + 2 * 3) * 5 = 50"));
+  CHECK(has(uneven.messages(), "heads = 4 from"));
+  CHECK(sharded("c.heads", R"({"d": 5, "heads": 4, "kv": 2, "steps": 5})", fused).program().has_value());
 }
