@@ -1,5 +1,6 @@
 #include "frontend/diagnostics/diagnostics.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -136,6 +137,34 @@ std::optional<source::FileId> load_source(source::SourceManager& sources, const 
   }
   if (!check_text(*file, sources, sink)) return std::nullopt;
   return *file;
+}
+
+Builder error_in_text(Sink& sink, source::SourceManager& sources, const Code& code, const std::filesystem::path& path,
+                      const std::string& name, const Error& error) {
+  std::string_view rest = error.message;
+  const auto number = [&](std::uint32_t& n) {
+    std::size_t digits = 0;
+    for (n = 0; digits < rest.size() && digits < 9 && rest[digits] >= '0' && rest[digits] <= '9'; ++digits)
+      n = n * 10 + static_cast<std::uint32_t>(rest[digits] - '0');
+    const bool good = digits != 0 && digits < rest.size() && rest[digits] == ':';
+    if (good) rest.remove_prefix(digits + 1);
+    return good;
+  };
+  std::uint32_t line = 0, column = 0;
+  if (!rest.starts_with(name + ":")) return sink.error(code, path.string(), error);
+  rest.remove_prefix(name.size() + 1);
+  if (!number(line) || !number(column) || !rest.starts_with(" ")) return sink.error(code, path.string(), error);
+  const Result<source::FileId> file = sources.load(path, name);
+  if (!file || line == 0 || column == 0 || line > sources.line_count(*file)) return sink.error(code, path.string(), error);
+  const auto size = static_cast<std::uint32_t>(sources.text(*file).size());
+  const std::uint32_t begin = std::min(sources.line_begin(*file, line) + column - 1, size);
+  // The word that begins there.
+  const std::string_view text = sources.text(*file);
+  std::uint32_t end = std::min(begin + 1, size);
+  while (end < size && std::string_view(",]}[{:\" \t\r\n").find(text[end]) == std::string_view::npos &&
+         std::string_view(",]}[{:\"").find(text[begin]) == std::string_view::npos)
+    ++end;
+  return sink.error(code, source::Span{*file, begin, end}, std::string(rest.substr(1))).details(error);
 }
 
 bool check_text(source::FileId file, const source::SourceManager& sources, Sink& sink) {

@@ -114,6 +114,11 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
 std::optional<source::FileId> load_source(source::SourceManager& sources, const std::filesystem::path& real_path,
                                           std::string display_name, Sink& sink, source::Span wanted_by = {});
 
+// A text that could not be read as what it should be, whose error begins "NAME:LINE:COLUMN: " (the column in bytes, as the
+// readers of JSON and YAML say it): with the line and a mark, where the file can be loaded into `sources`.
+Builder error_in_text(Sink& sink, source::SourceManager& sources, const Code& code, const std::filesystem::path& path,
+                      const std::string& name, const Error& error);
+
 // Reports NUL bytes and bytes that are not UTF-8; true when there are none.
 bool check_text(source::FileId file, const source::SourceManager& sources, Sink& sink);
 

@@ -23,6 +23,7 @@ struct ConfigInput {
   std::string name = "config.json";
   struct Override { std::string key; Json value; };       // --set key.path=value, applied last and said in `notes`
   std::vector<Override> overrides;
+  source::FileId text = {};                               // what `tree` was read from, for the marks of messages; may be none
   std::string folder;                                     // where `config X file "sub/other.json"` looks; "" = nowhere
 };
 

@@ -29,6 +29,7 @@ Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput&
   const ConfigDef* def = evaluator.config_defs().config(symbol);
   if (def == nullptr) return Value::error();
   Json root = input.tree;
+  source::FileId text = input.text;
   std::string name = input.name;
   if (def->file) {
     name = *def->file;
@@ -48,12 +49,14 @@ Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput&
     }
     JsonOptions options;
     options.name = name;
-    auto file = read_json_file((std::filesystem::path(input.folder) / relative).string(), options);
+    const std::filesystem::path path = std::filesystem::path(input.folder) / relative;
+    auto file = read_json_file(path.string(), options);
     if (!file) {
-      sink.error(diag::code::config_file, name, file.error()).label(span, symbol.name + " is bound to it here");
+      diag::error_in_text(sink, evaluator.texts(), diag::code::config_file, path, name, file.error()).label(span, symbol.name + " is bound to it here");
       return Value::error();
     }
     root = std::move(file->root);
+    text = evaluator.texts().add(name, std::move(file->text));
   } else {
     note_overrides(input, notes);
   }
@@ -63,7 +66,7 @@ Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput&
         .label(symbol.span, symbol.name + " is declared here");
     return Value::error();
   }
-  ConfigTree tree(input, name, std::move(root), !def->file, sink);
+  ConfigTree tree(input, name, std::move(root), !def->file, evaluator.sources(), text, sink);
   Binding binding{evaluator, tree};
   const ConfigInstance* instance = ObjectBinder(binding, *def, tree.root(), "").bind();
   const bool judged = tree.judge(*def, sink, notes);

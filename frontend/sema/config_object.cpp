@@ -141,8 +141,8 @@ bool ObjectBinder::agree(const FieldDef& field, const std::vector<Found>& found)
     const auto said = [&](const Found& f) {
       return "`" + f.key + "` is " + json_text(*f.json) + " in " + b_.tree.place(*f.json);
     };
-    ev_.sink()
-        .error(diag::code::config_disagree, b_.tree.place(*found[i].json),
+    b_.tree
+        .error(ev_.sink(), diag::code::config_disagree, *found[i].json,
                "`" + field.name + "` is given twice and differently: " + said(found[0]) + ", " + said(found[i]))
         .label(field.span, "`" + field.name + "` is declared here")
         .help("correct the file, or decide with --set " + found[0].key + "=…");
@@ -184,17 +184,17 @@ Value ObjectBinder::absent(const FieldDef& field, const std::vector<ast::Path>& 
 void ObjectBinder::report_missing(const FieldDef& field, const std::vector<ast::Path>& paths,
                                   const std::vector<const Json*>& nulls) {
   const std::string inside = where_.empty() ? "" : where_.substr(0, where_.size() - 1);
-  const std::string place = inside.empty() ? b_.tree.name() : b_.tree.place(object_);
   std::string looked = paths.size() == 1 ? "" : ": it has none of ";
   for (std::size_t i = 0; i < paths.size() && paths.size() > 1; ++i) {
     looked += (i == 0 ? "`" : i + 1 == paths.size() ? " and `" : ", `") + where_ + paths[i].text() + "`";
   }
   const bool other_key = paths.size() == 1 && paths[0].text() != field.name;
-  auto message = ev_.sink().error(
-      diag::code::config_missing, place,
+  const std::string text =
       "`" + (other_key ? field.name + "` (the key `" + where_ + paths[0].text() : where_ + field.name) + "`" +
           (other_key ? ")" : "") + " is missing in " + (inside.empty() ? "" : "`" + inside + "` of ") + b_.tree.name() +
-          looked);
+          looked;
+  auto message = inside.empty() ? ev_.sink().error(diag::code::config_missing, b_.tree.name(), text)
+                                : b_.tree.error(ev_.sink(), diag::code::config_missing, object_, text);
   message.label(field.span, "`" + field.name + "` of " + def_.name + " is declared here, without a default");
   for (const Json* null : nulls) message.note(b_.tree.place(*null) + " says null, which counts as absent");
   // A key that is nearly it and that no field asks for.
@@ -228,7 +228,7 @@ bool ObjectBinder::in_range(const FieldDef& field, const Value& value, const Fou
   const std::string message =
       "`" + field.name + "` is " + show(value) + ": expected " + show(low) + ".." + (high.is_none() ? "" : show(high));
   auto report = found != nullptr
-                    ? ev_.sink().error(diag::code::config_out_of_range, b_.tree.place(*found->json), message)
+                    ? b_.tree.error(ev_.sink(), diag::code::config_out_of_range, *found->json, message)
                     : ev_.sink().error(diag::code::config_out_of_range, field.item->default_value->span, message);
   report.label(field.item->range->span, "the range of `" + field.name + "`");
   for (const Value* end : {&low, &high}) {

@@ -145,8 +145,9 @@ std::string json_kind(const Json& value) {
   }
 }
 
-ConfigTree::ConfigTree(const ConfigInput& input, std::string name, Json tree, bool with_overrides, diag::Sink& sink)
-    : root_(std::move(tree)), name_(std::move(name)) {
+ConfigTree::ConfigTree(const ConfigInput& input, std::string name, Json tree, bool with_overrides,
+                       const source::SourceManager& sources, source::FileId file, diag::Sink& sink)
+    : root_(std::move(tree)), name_(std::move(name)), sources_(sources), text_(file) {
   if (!with_overrides || !root_.is_object()) return;
   for (const ConfigInput::Override& override_ : input.overrides) apply(override_, sink);
   // Only now do the values stay where they are.
@@ -206,6 +207,31 @@ void ConfigTree::mark_set(const Json& value, const std::string& text) {
 std::string ConfigTree::place(const Json& value) const {
   if (const auto it = set_.find(&value); it != set_.end()) return it->second;
   return value.line() == 0 ? name_ : name_ + ":" + std::to_string(value.line());
+}
+
+// From a value's first byte to the end of its word; of an object or a list the bracket alone.
+source::Span ConfigTree::span(std::uint32_t offset, std::uint32_t line) const {
+  if (!text_.valid() || line == 0) return {};
+  const std::string_view text = sources_.text(text_);
+  if (offset >= text.size() || sources_.position(text_, offset).line != line) return {};
+  std::size_t end = offset + 1;
+  if (const char quote = text[offset]; quote == '"' || quote == '\'') {
+    while (end < text.size() && text[end] != quote && text[end] != '\n') end += text[end] == '\\' ? 2 : 1;
+    end = std::min(end + 1, text.size());
+  } else if (text[offset] != '{' && text[offset] != '[') {
+    while (end < text.size() && std::string_view(",]}:# \t\r\n").find(text[end]) == std::string_view::npos) ++end;
+  }
+  return {text_, offset, static_cast<std::uint32_t>(end)};
+}
+
+diag::Builder ConfigTree::error(diag::Sink& sink, const diag::Code& code, const Json& value, std::string message) const {
+  const source::Span at = is_set(value) ? source::Span{} : span(value.offset(), value.line());
+  return at.valid() ? sink.error(code, at, std::move(message)) : sink.error(code, place(value), std::move(message));
+}
+
+diag::Builder ConfigTree::error(diag::Sink& sink, const diag::Code& code, const JsonMember& member, std::string message) const {
+  const source::Span at = is_set(member.value) ? source::Span{} : span(member.offset, member.line);
+  return at.valid() ? sink.error(code, at, std::move(message)) : error(sink, code, member.value, std::move(message));
 }
 
 const Json* ConfigTree::find(const Json& object, const ast::Path& path, const Json** is_null) const {
@@ -279,8 +305,8 @@ bool ConfigTree::judge(const Json& object, const std::string& path, const std::v
       report_unbound(member, path, *scopes.front().def, sink);
     } else if (rule->refuse) {
       good = false;
-      sink.error(
-              diag::code::config_key_refused, place(value),
+      error(
+              sink, diag::code::config_key_refused, member,
               "`" + path + printable(member.key) + "` = " + json_text(value) + " is refused by " + judge_of_rule->name)
           .label(rule->pattern->span, "refused here")
           .help(
@@ -330,7 +356,7 @@ void ConfigTree::report_unbound(const JsonMember& member, const std::string& pat
         .help(near ? question : "set a key that the config binds");
     return;
   }
-  sink.error(diag::code::config_key_unbound, place(member.value),
+  error(sink, diag::code::config_key_unbound, member,
              "nothing in " + def.name + " binds `" + key + "` = " + json_text(member.value))
       .label(def.span, def.name + " is declared here")
       .help(question + (near ? "Else bind" : "bind") +

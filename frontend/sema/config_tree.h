@@ -18,8 +18,9 @@ namespace modelc::sema {
 
 class ConfigTree {
  public:
-  // The tree with the overrides applied. Overrides that cannot be are reported.
-  ConfigTree(const ConfigInput& input, std::string name, Json tree, bool with_overrides, diag::Sink& sink);
+  // The tree with the overrides applied. Overrides that cannot be are reported. `text` is what it was read from, if known.
+  ConfigTree(const ConfigInput& input, std::string name, Json tree, bool with_overrides, const source::SourceManager& sources,
+             source::FileId text, diag::Sink& sink);
 
   // Whether all overrides could be applied.
   bool good() const { return good_; }
@@ -27,6 +28,9 @@ class ConfigTree {
   const std::string& name() const { return name_; }
   // "config.json:12", "--set head_dim=64"; the name alone where the line is not known.
   std::string place(const Json& value) const;
+  // A message at a value, with its line where the text is known; at a member it marks the key.
+  diag::Builder error(diag::Sink& sink, const diag::Code& code, const Json& value, std::string message) const;
+  diag::Builder error(diag::Sink& sink, const diag::Code& code, const JsonMember& member, std::string message) const;
   bool is_set(const Json& value) const { return set_.contains(&value); }
 
   // The value at a dotted path below `object`, unless it is absent or null. `is_null` tells that it is there as null.
@@ -49,6 +53,7 @@ class ConfigTree {
     const ConfigDef* def;
     std::vector<std::string> prefix;                 // from the object that the definition is bound to
   };
+  source::Span span(std::uint32_t offset, std::uint32_t line) const;
   void apply(const ConfigInput::Override& override_, diag::Sink& sink);
   void mark_set(const Json& value, const std::string& text);
   bool judge(const Json& object, const std::string& path, const std::vector<Scope>& scopes, diag::Sink& sink,
@@ -60,6 +65,8 @@ class ConfigTree {
 
   Json root_;
   std::string name_;
+  const source::SourceManager& sources_;
+  source::FileId text_;
   bool good_ = true;
   std::vector<std::pair<std::string, std::string>> overrides_;           // key, "--set key=value"
   std::unordered_map<const Json*, std::string> set_;

@@ -13,8 +13,8 @@ namespace modelc::sema {
 Value ObjectBinder::wrong(const Json& json, const ast::Type& type, const FieldDef& field, const std::string& key,
                           std::string_view why) {
   const Expressions ex(ev_);
-  ev_.sink()
-      .error(diag::code::config_wrong_type, b_.tree.place(json),
+  b_.tree
+      .error(ev_.sink(), diag::code::config_wrong_type, json,
              "`" + key + "` is " + json_text(json) + ", " + json_kind(json) + ": expected `" + ex.text(type.span) + "`")
       .label(field.span, "`" + field.name + "` is declared here")
       .help(std::string(why));
@@ -93,7 +93,7 @@ bool ObjectBinder::has_length(const Json& json, std::size_t count, const ast::Li
   }
   if (length.as_int() == static_cast<std::int64_t>(count)) return true;
   auto message =
-      ev_.sink().error(diag::code::config_list_length, b_.tree.place(json),
+      b_.tree.error(ev_.sink(), diag::code::config_list_length, json,
                        "`" + key + "` has " + counted(count, "element") + ": expected " + show_formula(length));
   message.label(field.span, "`" + field.name + "` is declared here");
   for (std::string& line : formula_origins(length.formula())) message.note(std::move(line));
@@ -118,12 +118,17 @@ Value ObjectBinder::read_literal(const Json& json, const ast::LiteralType& type,
     if (same) return wanted;
     texts.push_back(show(wanted));
   }
-  ev_.sink()
-      .error(diag::code::config_wrong_literal, b_.tree.place(json),
+  std::vector<std::string> strings;
+  for (const ast::Literal& literal : type.literals)
+    if (literal.kind == ast::LiteralKind::string) strings.push_back(literal.text);
+  const std::string near = json.as_string() != nullptr ? diag::did_you_mean(*json.as_string(), strings) : "";
+  b_.tree
+      .error(ev_.sink(), diag::code::config_wrong_literal, json,
              "`" + key + "` is " + json_text(json) + ": " + def_.name + " takes " +
                  (texts.size() == 1 ? texts[0] + " only" : "only " + listed(texts, 12)))
       .label(field.span, "`" + field.name + "` is declared here")
-      .help("this model file describes no model with another value: use one that does");
+      .help(near.empty() ? "this model file describes no model with another value: use one that does"
+                         : near + " Else this model file describes no such model: use one that does");
   return Value::error();
 }
 
@@ -143,8 +148,8 @@ Value ObjectBinder::read_named(const Json& json, const ast::NamedType& type, con
       }
       const auto value = json.as_int();
       if (value && (resolved.kind == TypeName::Kind::integer || *value >= 1)) return Value::integer(*value);
-      ev_.sink()
-          .error(diag::code::config_out_of_range, b_.tree.place(json),
+      b_.tree
+          .error(ev_.sink(), diag::code::config_out_of_range, json,
                  "`" + key + "` is " + json_text(json) + ": " +
                      (value ? "a dim is at least 1" : "a whole number has 64 bits"))
           .label(field.span, "`" + field.name + "` is declared here");
@@ -213,16 +218,16 @@ std::optional<std::size_t> ObjectBinder::read_tag(const Json& json, const Varian
     const auto found = text != nullptr ? variant.find(*text) : std::nullopt;
     if (!found) {
       const std::string near = text != nullptr ? diag::did_you_mean(*text, variant.tags()) : "";
-      ev_.sink()
-          .error(diag::code::variant_unknown_tag, b_.tree.place(*value),
+      b_.tree
+          .error(ev_.sink(), diag::code::variant_unknown_tag, *value,
                  keys.back() + " is " + json_text(*value) + ", which is no case of " + variant.symbol->name)
           .label(variant.symbol->span, "its cases are " + listed(cases, 16))
           .help(near.empty() ? "this model file does not describe such a model" : near);
       return std::nullopt;
     }
     if (index && *index != *found) {
-      ev_.sink()
-          .error(diag::code::config_disagree, b_.tree.place(*value),
+      b_.tree
+          .error(ev_.sink(), diag::code::config_disagree, *value,
                  "the case of " + variant.symbol->name + " is given twice and differently: " + keys.front() + " is " +
                      json_text(*first) + " in " + b_.tree.place(*first) + ", " + keys.back() + " is " +
                      json_text(*value) + " in " + b_.tree.place(*value))
@@ -237,8 +242,8 @@ std::optional<std::size_t> ObjectBinder::read_tag(const Json& json, const Varian
     }
   }
   if (!index) {
-    ev_.sink()
-        .error(diag::code::variant_no_tag, b_.tree.place(json),
+    b_.tree
+        .error(ev_.sink(), diag::code::variant_no_tag, json,
                "`" + key + "` does not say which " + variant.symbol->name + " it is: it has no " + listed(keys))
         .label(field.span, "`" + field.name + "` is declared here")
         .note("the cases of " + variant.symbol->name + " are " + listed(cases, 16))

@@ -9,7 +9,7 @@
 
 namespace modelc::sema {
 
-Evaluator::Evaluator(const source::SourceManager& sources, graph::DimTable& dims, diag::Sink& sink,
+Evaluator::Evaluator(source::SourceManager& sources, graph::DimTable& dims, diag::Sink& sink,
                      EvaluatorLimits limits)
     : sources_(sources),
       dims_(dims),

@@ -37,13 +37,15 @@ struct EvaluatorLimits {
 class Evaluator {
  public:
   // Declares the prelude's axes in `dims` where they are not yet.
-  Evaluator(const source::SourceManager& sources, graph::DimTable& dims, diag::Sink& sink, EvaluatorLimits limits = {});
+  Evaluator(source::SourceManager& sources, graph::DimTable& dims, diag::Sink& sink, EvaluatorLimits limits = {});
   ~Evaluator();
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
   diag::Sink& sink() { return sink_; }
   const source::SourceManager& sources() const { return sources_; }
+  // For further ones that messages point into: a configuration's.
+  source::SourceManager& texts() { return sources_; }
   graph::DimTable& dims() { return dims_; }
   ConfigDefs& config_defs() { return *config_defs_; }
 
@@ -140,7 +142,7 @@ class Evaluator {
   friend class Expressions;                          // evaluator.cpp and its neighbours: one class, several files
   friend class Toucher;
   struct State;
-  const source::SourceManager& sources_;
+  source::SourceManager& sources_;
   graph::DimTable& dims_;
   diag::Sink& sink_;
   EvaluatorLimits limits_;

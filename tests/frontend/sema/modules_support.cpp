@@ -26,6 +26,7 @@ Model& Model::config(std::string_view json) {
   if (!tree) FAIL(tree.error().text());
   config_.emplace();
   config_->tree = std::move(*tree);
+  config_->text = sources_->add("config.json", std::string(json));
   return *this;
 }
 
