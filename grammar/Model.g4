@@ -9,7 +9,8 @@ imports      : 'import' path ('as' ID)? ;
 oneExpr      : expr EOF ;                                        // a text that is one expression: --root, --set
 fileRest     : decl* EOF ;                                       // where reading goes on after a mistake: in a file,
 moduleRest   : member* '}' decl* EOF ;                           // in a module,
-configRest   : configItem* '}' decl* EOF ;                       // in a configuration
+configRest   : configItem* '}' decl* EOF ;                       // in a configuration,
+blockRest    : statement* '}' ;                                   // in a block
 
 decl         : axisDecl | configDecl | variantDecl | interfaceDecl | moduleDecl | fnDecl | opDecl | encodingDecl
              | testDecl ;

@@ -9,8 +9,8 @@
 
 namespace modelc::syntax {
 
-// Reports `first`, then reads on behind it: at the next member of the module or configuration, or at the next
-// declaration, so that one mistake is one message and another one further down is said in the same run.
+// Reports `first`, then reads on behind it: at the next statement of the block, the next member of the module or
+// configuration, or the next declaration, so that one mistake is one message and another one further down is said in the same run.
 void report_all(const SyntaxError& first, Tokens& tokens, diag::Sink& sink);
 
 }  // namespace modelc::syntax

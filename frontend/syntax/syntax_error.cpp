@@ -287,19 +287,22 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
     return "a value by itself does nothing: `return` it, or name it with `let`";
   }
   if (expects(P::ELSE) && error.expected.size() == 1) return "a conditional is written `a if condition else b`";
-  if (type == P::IF && within(error, {P::RuleBlock})) {
+  if (type == P::IF && within(error, {P::RuleBlock, P::RuleBlockRest})) {
     return "`if` stands within an expression: `a if condition else b`";
   }
   if (type == P::DOTS && within(error, {P::RuleStatement})) {
     return "`for` in a computation goes over a list of children";
   }
   if (last.getType() == P::ID && (within(error, {P::RuleModuleDecl, P::RuleModuleRest, P::RuleConfigDecl,
-                                                 P::RuleConfigRest, P::RuleBlock, P::RuleCheckpoint}))) {
+                                                 P::RuleConfigRest, P::RuleBlock, P::RuleBlockRest,
+                                                 P::RuleCheckpoint}))) {
     // `parma weight: [n]`: a misspelt word reads as a name.
     const bool starts = tokens.first_on_line(last.getTokenIndex());
     const bool call = type == P::LPAREN && within(error, {P::RuleModuleDecl, P::RuleModuleRest}) &&
-                      !within(error, {P::RuleBlock});
+                      !within(error, {P::RuleBlock, P::RuleBlockRest});
     if (starts && call) return diag::did_you_mean(tokens.text(last), {"forward", "entry", "fn"});
+    if (starts && type == P::LBRACE && within(error, {P::RuleModuleDecl, P::RuleModuleRest}))
+      return diag::did_you_mean(tokens.text(last), {"policy", "shard", "quantize", "place", "checkpoint"});
     if (starts && (is_word(tokens.text(found)) || type == P::INT)) {
       return diag::did_you_mean(tokens.text(last), {"param", "const", "state", "let", "fn", "require", "refuse",
                                                     "ignore", "remove", "override", "forward", "entry", "checkpoint",
