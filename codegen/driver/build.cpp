@@ -75,6 +75,17 @@ std::optional<Built> make_from_graph(Session& s) {
   return Built{std::move(files), std::move(*program), std::move(*planned)};
 }
 
+// The same from a plan's text.
+std::optional<Built> make_from_plan(Session& s) {
+  auto planned = load_plan(s, s.options.files[0]);
+  if (!planned) return std::nullopt;
+  sema::Program program;
+  program.graph = *planned->graph;
+  program.files = {s.options.files[0]};
+  std::vector<emit::File> files = emit_model(s, *planned, s.options.name, s.options.name_space, s.options.stock_main);
+  return Built{std::move(files), std::move(program), std::move(*planned)};
+}
+
 std::string make_escaped(const std::string& path) {
   std::string s;
   for (const char c : path) {
@@ -113,6 +124,8 @@ int build_command(const Options& o) {
   std::shared_ptr<const CheckpointIndex> checkpoint;
   if (is_graph_text(o.files[0])) {
     built = make_from_graph(s);
+  } else if (is_plan_text(o.files[0])) {
+    built = make_from_plan(s);
   } else if (load_model(s, o.files[0])) {
     checkpoint = open_checkpoint_of(s);
     if (!s.sink.has_errors()) built = make(s, checkpoint.get());

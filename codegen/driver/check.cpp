@@ -9,8 +9,10 @@
 #include "codegen/driver/pipeline.h"
 #include "codegen/plan/printer.h"
 #include "frontend/graph/printer.h"
+#include "frontend/sema/flatten.h"
 #include "frontend/syntax/dump.h"
 #include "frontend/syntax/parser.h"
+#include "frontend/syntax/printer.h"
 #include "runtime/base/strings.h"
 #include "runtime/checkpoint/inspect.h"
 #include "runtime/checkpoint/open.h"
@@ -127,27 +129,53 @@ int inspect_command(const Options& o) {
   return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
+namespace {
+
+// A stage that lies before what the file holds. Gives the exit status.
+int too_late(Session& s, const Options& o) {
+  const bool plan = is_plan_text(o.files[0]);
+  s.sink.error(code::bad_option, "--stage", fmt::format("--stage {}: a {}'s text comes after that stage", o.stage, plan ? "plan" : "graph"))
+      .help(plan ? "--stage plan" : "--stage graph or plan");
+  s.report();
+  return 1;
+}
+
+// The model without imports and inheritance, which reads back as a model file, and behind it in comments what this
+// configuration makes of it.
+std::optional<std::string> program_text(Session& s, const sema::Program& program) {
+  auto text = sema::flatten(s.sources, s.imports, s.sink);
+  if (!text) return std::nullopt;
+  *text += "\n";
+  for (const std::string_view line : split(program.resolved, '\n'))
+    if (!line.empty()) (*text += "// ").append(line) += "\n";
+  return text;
+}
+
+}  // namespace
+
 int dump_command(const Options& o) {
   Session s(o);
-  if (o.stage == "ast") {
+  if (o.stage == "ast" || o.stage == "tree") {
+    if (is_graph_text(o.files[0]) || is_plan_text(o.files[0])) return too_late(s, o);
     const auto file = diag::load_source(s.sources, o.files[0], std::filesystem::path(o.files[0]).filename().string(), s.sink);
     const auto tree = file ? syntax::parse(*file, s.sources, s.sink) : nullptr;
     if (!s.report() || !tree) return 1;
-    std::fputs(syntax::dump(*tree).c_str(), stdout);
-    return 0;
+    std::fputs((o.stage == "ast" ? syntax::print(*tree) : syntax::dump(*tree)).c_str(), stdout);
+    return std::fflush(stdout) == 0 ? 0 : 1;
   }
   const auto stages = [&]() -> std::optional<std::string> {
+    if (is_plan_text(o.files[0])) {
+      if (o.stage != "plan") return too_late(s, o), std::nullopt;
+      const auto planned = load_plan(s, o.files[0]);
+      return planned ? std::optional(plan::print(*planned, true)) : std::nullopt;
+    }
     if (is_graph_text(o.files[0])) {
-      if (o.stage == "program") {
-        s.sink.error(code::bad_option, "--stage", "--stage program: a graph's text comes after that stage")
-            .help("--stage graph or plan");
-        return std::nullopt;
-      }
+      if (o.stage == "program") return too_late(s, o), std::nullopt;
       const auto program = load_graph(s, o.files[0]);
       if (!program) return std::nullopt;
       if (o.stage == "graph") return graph::print(program->graph);
       const auto planned = plan_model(s, *program);
-      return planned ? std::optional(plan::print(*planned)) : std::nullopt;
+      return planned ? std::optional(plan::print(*planned, true)) : std::nullopt;
     }
     if (!load_model(s, o.files[0])) return std::nullopt;
     const auto checkpoint = open_checkpoint_of(s);
@@ -160,11 +188,11 @@ int dump_command(const Options& o) {
     }
     const auto program = analyze_model(s, config ? &*config : nullptr);
     if (!program) return std::nullopt;
-    if (o.stage == "program") return program->resolved;
+    if (o.stage == "program") return program_text(s, *program);
     if (o.stage == "graph") return graph::print(program->graph);
     const auto planned = plan_model(s, *program);
     if (!planned) return std::nullopt;
-    return plan::print(*planned);
+    return plan::print(*planned, true);
   };
   const auto text = stages();
   if (!s.report() || !text) return std::max(1, s.status());

@@ -1,12 +1,14 @@
 #include "codegen/driver/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "codegen/driver/settings.h"
 #include "frontend/diagnostics/diagnostics.h"
+#include "runtime/base/strings.h"
 
 namespace modelc::driver {
 
@@ -23,6 +25,34 @@ void handed_on(CLI::App& app, Options& o, const std::string& name, const std::st
 void add_imports(CLI::App& app, Options& o) {
   app.add_option("-I", o.import_paths, "folder with files that the model file imports (may be given again)")
       ->type_name("DIR")->allow_extra_args(false);
+}
+
+// A value out of a few.
+CLI::Validator one_of(const std::vector<std::string>& values) {
+  return CLI::Validator(
+      [values](std::string& given) -> std::string {
+        if (std::find(values.begin(), values.end(), given) != values.end()) return "";
+        std::string text;
+        for (std::size_t i = 0; i < values.size(); ++i) text += (i == 0 ? "" : i + 1 == values.size() ? " or " : ", ") + values[i];
+        const std::string near = diag::did_you_mean(given, values);
+        return quote(given) + ", wanted " + text + (near.empty() ? "" : "; " + near);
+      },
+      "");
+}
+
+// "did you mean `--config`? " of the first argument that no option takes; "" when none is near.
+std::string near_option(const CLI::App& app) {
+  std::vector<std::string> known;
+  for (const CLI::Option* o : app.get_options()) {
+    for (const std::string& name : o->get_lnames()) known.push_back("--" + name);
+    for (const std::string& name : o->get_snames()) known.push_back("-" + name);
+  }
+  for (const std::string& given : app.remaining(true)) {
+    if (!given.starts_with("-")) continue;
+    const std::string near = diag::did_you_mean(given.substr(0, given.find('=')), known);
+    return near.empty() ? "" : near + " ";
+  }
+  return "";
 }
 
 // The same for one that may be given again.
@@ -52,8 +82,8 @@ void add_load(CLI::App& app, Options& o) {
 void add_run(CLI::App& app, Options& o) {
   add_config(app, o);
   add_load(app, o);
-  app.add_option("--mode", o.mode, "exact or fast")->check(CLI::IsMember({"exact", "fast"}));
-  app.add_option("--backend", o.backend, "cpu or vulkan")->check(CLI::IsMember({"cpu", "vulkan"}));
+  app.add_option("--mode", o.mode, "exact or fast")->check(one_of({"exact", "fast"}));
+  app.add_option("--backend", o.backend, "cpu or vulkan")->check(one_of({"cpu", "vulkan"}));
   app.add_option("--device", o.device, "which device");
   app.add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
   app.add_option("--isa", o.isa, "portable, avx2 or avx512 (the best there is)");
@@ -160,10 +190,10 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   CLI::App* flatten = command(app, "flatten", "print a model and all that it needs as one text without imports and inheritance", o, "FILE.model");
   flatten->add_flag("--json", o.json, "messages for a program");
 
-  CLI::App* dump = command(app, "dump", "print a stage of the compiler as text", o, "FILE.model");
+  CLI::App* dump = command(app, "dump", "print a stage of the compiler as text, which dump and build read back", o, "FILE.model|.graph|.plan");
   add_config(*dump, o);
   dump->add_option("--checkpoint", o.checkpoint, "take the configuration from it");
-  dump->add_option("--stage", o.stage, "ast, program, graph or plan")->required()->check(CLI::IsMember({"ast", "program", "graph", "plan"}));
+  dump->add_option("--stage", o.stage, "ast, tree (the same with its nodes named), program, graph or plan")->required()->check(one_of({"ast", "tree", "program", "graph", "plan"}));
   dump->add_option("--root", o.root, "one module instead of the model: \"Linear(5, 10)\"");
   dump->add_flag("--json", o.json, "messages for a program");
 
@@ -190,7 +220,8 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
                    near.empty() ? "" : (near + " ").c_str());
       return 2;
     }
-    std::fprintf(stderr, "error: %s\n  help: %s --help says what there is\n", e.what(), name.c_str());
+    const std::string near = app.get_subcommands().empty() ? near_option(app) : near_option(*app.get_subcommands().front());
+    std::fprintf(stderr, "error: %s\n  help: %s%s --help says what there is\n", e.what(), near.c_str(), name.c_str());
     return 2;
   }
   o.command = app.get_subcommands().front()->get_name();

@@ -11,6 +11,8 @@
 #include "codegen/driver/settings.h"
 #include "codegen/emit/cpp/namer.h"
 #include "codegen/lower/lower.h"
+#include "codegen/plan/reader.h"
+#include "codegen/plan/verifier.h"
 #include "frontend/diagnostics/render.h"
 #include "frontend/graph/reader.h"
 #include "frontend/graph/verifier.h"
@@ -80,6 +82,27 @@ std::optional<sema::Program> load_graph(Session& s, const std::string& path) {
   return program;
 }
 
+bool is_plan_text(const std::string& path) { return path.ends_with(".plan"); }
+
+std::optional<plan::Program> load_plan(Session& s, const std::string& path) {
+  const fs::path file(path);
+  s.file_base = file.stem().string();
+  const auto id = diag::load_source(s.sources, file, file.filename().string(), s.sink);
+  if (!id) return std::nullopt;
+  s.main = *id;
+  auto program = plan::read(s.sources.text(*id));
+  if (!program) {
+    s.sink.error(program.error().kind == "graph-text" ? code::bad_graph_text : code::bad_plan_text, s.sources.display_name(*id), program.error());
+    return std::nullopt;
+  }
+  for (const std::string& fault : graph::verify(*program->graph))
+    s.sink.error(code::bad_graph_text, s.sources.display_name(*id), fault);
+  if (s.sink.has_errors()) return std::nullopt;
+  for (const std::string& fault : plan::verify(*program)) s.sink.error(code::bad_plan_text, s.sources.display_name(*id), fault);
+  if (s.sink.has_errors()) return std::nullopt;
+  return std::move(*program);
+}
+
 bool load_model(Session& s, const std::string& path) {
   const fs::path file(path);
   s.file_base = file.stem().string();
@@ -115,18 +138,21 @@ std::optional<sema::ConfigInput> config_of_file(Session& s, const CheckpointInde
 std::optional<sema::ConfigInput> config_of(Session& s, const CheckpointIndex* checkpoint) {
   sema::ConfigInput input;
   if (!s.options.config.empty()) {
-    auto file = read_config_file(s.options.config);
+    const std::string name = fs::path(s.options.config).filename().string();
+    auto file = read_config_file(s.options.config, {.name = name});
     if (!file) {
-      s.sink.error(code::config_unreadable, s.options.config, file.error());
+      diag::error_in_text(s.sink, s.sources, code::config_unreadable, s.options.config, name, file.error());
       return std::nullopt;
     }
     input.tree = std::move(file->root);
-    input.name = fs::path(s.options.config).filename().string();
+    input.name = name;
+    input.text = s.sources.add(name, std::move(file->text), s.options.config);
     input.folder = fs::path(s.options.config).parent_path().string();
     if (input.folder.empty()) input.folder = ".";
   } else if (checkpoint && checkpoint->config) {
     input.tree = checkpoint->config->root;
     input.name = fs::path(checkpoint->config->path).filename().string();
+    input.text = s.sources.add(input.name, checkpoint->config->text, checkpoint->config->path);
     input.folder = fs::path(checkpoint->config->path).parent_path().string();
   } else if (checkpoint && checkpoint->metadata && s.imports) {
     auto made = config_of_file(s, *checkpoint);

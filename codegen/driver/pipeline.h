@@ -50,6 +50,10 @@ bool load_model(Session& s, const std::string& path);
 bool is_graph_text(const std::string& path);
 std::optional<sema::Program> load_graph(Session& s, const std::string& path);
 
+// The same of a plan as `dump --stage plan` prints it (.plan).
+bool is_plan_text(const std::string& path);
+std::optional<plan::Program> load_plan(Session& s, const std::string& path);
+
 // Opens options.checkpoint (if any); none when there is none or it failed, which is in the sink.
 std::shared_ptr<const CheckpointIndex> open_checkpoint_of(Session& s);
 

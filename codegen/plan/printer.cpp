@@ -1,9 +1,17 @@
 #include "codegen/plan/printer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "codegen/plan/fields.h"
 #include "codegen/plan/walk.h"
+#include "codegen/plan/words.h"
 #include "frontend/graph/ops.h"
+#include "frontend/graph/printer.h"
 
 namespace modelc::plan {
 
@@ -40,130 +48,201 @@ std::string node_text(const MapKernel& k, std::uint32_t at, bool top) {
   return s + ")";
 }
 
+// A double that is read back as the same, and as no integer.
+std::string number(double v) {
+  std::string s = fmt::format("{}", v);
+  return s.find_first_of(".en") == std::string::npos ? s + ".0" : s;
+}
+
+std::string quoted(std::string_view text) {
+  std::string s = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') s += "\\n";
+    else if (c == '"' || c == '\\') (s += '\\') += c;
+    else if (byte < 0x20 || byte == 0x7f) s += fmt::format("\\x{:02x}", byte);
+    else s += c;
+  }
+  return s + "\"";
+}
+
+// A name as it stands, in quotation marks where it is none.
+std::string word(const std::string& name) {
+  const auto good = [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const bool plain = !name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::all_of(name.begin(), name.end(), good);
+  return plain ? name : quoted(name);
+}
+
 class Printer {
  public:
   explicit Printer(const Program& p) : p_(p) {}
 
   std::string run() {
-    out_ += fmt::format("plan {}\n", p_.graph->name);
-    out_ += fmt::format("arena: {} bytes, and {} for step values\n", dim(p_.peak_bytes), dim(p_.step_value_bytes));
-    for (const MapKernel& k : p_.kernels)
-      out_ += fmt::format("kernel {}({}) = {}\n", k.name, fmt::join(k.inputs, ", "), expression(k));
-    for (const Class& c : p_.classes) cls(c);
-    return out_;
+    out_ = "plan 1\n";
+    out_ += fmt::format("arena: {} once: {}\n", text(p_.peak_bytes), text(p_.step_value_bytes));
+    for (const MapKernel& k : p_.kernels) {
+      out_ += fmt::format("// {} = {}\nkernel {}", k.name, expression(k), word(k.name));
+      object(k);
+      out_ += "\n";
+    }
+    for (const Class& c : p_.classes) {
+      if (c.functions.empty() && c.packs.empty() && c.step_values.empty()) continue;
+      class_ = &c;
+      out_ += "\nclass " + word(c.source->name);
+      object(c);
+      out_ += "\n";
+    }
+    return std::move(out_);
   }
 
  private:
-  std::string dim(graph::DimId d) const { return p_.dims->text(d); }
-  std::string shape(const std::vector<graph::DimId>& s) const {
+  // ---- values: text() of one that stands in a line ----
+  std::string text(const std::string& s) const { return quoted(s); }
+  std::string text(bool b) const { return b ? "true" : "false"; }
+  std::string text(double d) const { return number(d); }
+  std::string text(int i) const { return std::to_string(i); }
+  std::string text(std::int64_t i) const { return std::to_string(i); }
+  std::string text(graph::OpKind op) const { return std::string(graph::info(op).name); }
+  template <Worded E> std::string text(E e) const { return std::string(Words<E>::list[static_cast<std::size_t>(e)]); }
+  std::string text(graph::DimId d) const { return "[" + p_.dims->text(d) + "]"; }
+  std::string text(const std::vector<graph::DimId>& s) const {
     std::string t = "[";
-    for (std::size_t i = 0; i < s.size(); ++i) t += (i ? ", " : "") + dim(s[i]);
+    for (std::size_t i = 0; i < s.size(); ++i) t += (i ? ", " : "") + p_.dims->text(s[i]);
     return t + "]";
   }
-
-  void cls(const Class& c) {
-    if (c.functions.empty() && c.packs.empty()) return;
-    class_ = &c;
-    out_ += fmt::format("\nclass {}\n", c.source->name);
-    for (const Pack& p : c.packs) {
-      out_ += fmt::format("  product {} = rows of", p.name);
-      for (std::size_t i = 0; i < p.weights.size(); ++i)
-        out_ += fmt::format("{} {}{}", i ? "," : "", p.weights[i], p.biases[i].empty() ? "" : " + " + p.biases[i]);
-      out_ += "\n";
-    }
-    for (const StepValue& v : c.step_values) {
-      out_ += fmt::format("  once a step {} {}\n", v.name, shape(v.shape));
-      function(v.compute);
-    }
-    for (const Function& f : c.functions) function(f);
+  std::string text(const graph::Type& t) const {
+    return std::string(name(t.dtype)) + (t.index_bound ? "(" + p_.dims->text(*t.index_bound) + ")" : "") + text(t.shape);
   }
-
-  void function(const Function& f) {
-    f_ = &f;
-    out_ += fmt::format("  function {}\n    frame {} bytes, peak {}\n", f.shapes, dim(f.frame_bytes), dim(f.peak_bytes));
-    for (const Buffer& b : f.buffers) {
-      const char* kind = b.kind == BufferKind::input ? "input" : b.kind == BufferKind::output ? "output" : "frame";
-      out_ += fmt::format("    buffer {} {} {}", b.name, shape(b.type.shape), kind);
-      if (b.kind == BufferKind::frame)
-        out_ += fmt::format(" at {}, {} bytes, steps {}..{}", dim(b.offset), dim(b.bytes), b.first, b.last);
-      out_ += "\n";
-    }
-    int index = 0;
-    steps(f.steps, 4, index);
+  std::string text(const graph::Where& w) const {
+    return w.line == 0 ? "none" : fmt::format("{}:{}:{}", quoted(w.file), w.line, w.column);
   }
-
-  std::string operand(const Operand& o) const {
+  std::string text(const std::optional<double>& d) const { return d ? number(*d) : "none"; }
+  std::string text(BufferId b) const { return "%" + word(f_->buffers[b.index].name); }
+  std::string text(KernelId k) const { return word(p_.kernels[k.index].name); }
+  std::string text(const MapNode& n) const {
+    if (n.kind == MapNode::Kind::input) return fmt::format("input {}", n.input);
+    if (n.kind == MapNode::Kind::literal) return "literal " + number(n.literal);
+    return fmt::format("{}({}){}", graph::info(n.op).name, fmt::join(n.operands, ", "), n.dtype == DType::f32 ? "" : " as " + std::string(name(n.dtype)));
+  }
+  std::string text(const Operand& o) const {
+    const auto view = [&](const auto& v) { return v ? " as " + text(*v) : std::string(); };
     const auto rows = [&](const std::optional<Rows>& r) {
-      return r ? fmt::format(" as {} rows {} .. {}", shape(r->of), dim(r->start), dim(r->stop)) : std::string();
+      return r ? fmt::format(" cut ({}, {}, {})", text(r->of), p_.dims->text(r->start), p_.dims->text(r->stop)) : std::string();
     };
     if (const auto* b = std::get_if<BufferRef>(&o)) {
       const Buffer& buffer = f_->buffers[b->buffer.index];
-      return buffer.name + rows(b->rows) + (b->shape == buffer.type.shape ? "" : " as " + shape(b->shape));
+      return text(b->buffer) + rows(b->rows) + (b->shape == buffer.type.shape ? "" : " as " + text(b->shape));
     }
-    const auto view = [&](const auto& v) { return v ? " as " + shape(*v) : std::string(); };
-    if (const auto* w = std::get_if<WeightRef>(&o)) return w->member + rows(w->rows) + view(w->view);
-    if (const auto* c = std::get_if<ConstRef>(&o)) return c->member + rows(c->rows) + view(c->view);
-    if (const auto* s = std::get_if<StepValueRef>(&o)) return "once " + class_->step_values[s->index].name;
+    if (const auto* w = std::get_if<WeightRef>(&o)) return "weight " + quoted(w->member) + rows(w->rows) + view(w->view);
+    if (const auto* c = std::get_if<ConstRef>(&o)) return "const " + quoted(c->member) + rows(c->rows) + view(c->view);
+    if (const auto* s = std::get_if<StepValueRef>(&o)) return fmt::format("once {} {}", s->index, text(s->shape));
     if (const auto* f = std::get_if<BatchField>(&o)) return "at." + f->field + view(f->view);
-    if (std::holds_alternative<BatchRef>(o)) return "at";
-    return "none";
+    return std::holds_alternative<BatchRef>(o) ? "at" : "none";
+  }
+  // Small things are objects in a line.
+  template <class T>
+    requires As<T, Layout> || As<T, Part> || As<T, Carried> || As<T, Trace>
+  std::string text(const T& t) const {
+    Printer inner(p_);
+    inner.class_ = class_, inner.f_ = f_, inner.flat_ = true;
+    inner.object(t);
+    return inner.out_.substr(1);
+  }
+  template <class T> std::string text(const std::vector<T>& list) const {
+    std::string s = "[";
+    for (std::size_t i = 0; i < list.size(); ++i) s += (i ? ", " : "") + text(list[i]);
+    return s + "]";
   }
 
-  void steps(const std::vector<Step>& list, int indent, int& index) {
-    for (const Step& s : list) {
-      out_ += fmt::format("{:{}}{}: {}", "", indent, index++, kind_name(s.kind));
-      extras(s.kind);
-      std::string reads, writes;
-      for_each_operand(s.kind, [&](const Operand& o) { reads += (reads.empty() ? " " : ", ") + operand(o); },
-                       [&](const Operand& o) { writes += (writes.empty() ? " " : ", ") + operand(o); });
-      out_ += reads + (writes.empty() ? "" : " ->" + writes);
-      if (!s.replaces.empty()) out_ += fmt::format("   // {}", fmt::join(s.replaces, "; "));
-      out_ += "\n";
-      if (const auto* r = std::get_if<Repeat>(&s.kind)) {
-        steps(r->body, indent + 2, index);
-        ++index;
-      }
+  // ---- fields: those that are as in a fresh object are left out ----
+  template <class T> struct Field {
+    Printer& to;
+    T fresh{};
+    std::vector<std::string> defaults = {};
+    std::size_t at = 0;
+    bool collect = false;
+
+    void pack(const char* name, std::uint32_t index) {
+      if (!collect) to.field(name, word(to.class_->packs[index].name));
     }
+    void operator()(const char* name, KernelId kernel) {
+      if (!collect) to.field(name, to.text(kernel));
+    }
+    void operator()(const char* name, BufferId buffer) {
+      if (!collect) to.field(name, to.text(buffer));
+    }
+    void operator()(const char* name, const std::vector<Buffer>& list) { block(name, list); }
+    void operator()(const char* name, const std::vector<Pack>& list) { block(name, list); }
+    void operator()(const char* name, const std::vector<StepValue>& list) { block(name, list); }
+    void operator()(const char* name, const std::vector<Function>& list) { block(name, list); }
+    void operator()(const char* name, const std::vector<Step>& list) { block(name, list); }
+    void operator()(const char* name, const Function& function) {
+      if (collect) return;
+      to.line(std::string(name) + ": " + word(function.name));
+      to.object(function);
+    }
+    template <class U> void operator()(const char* name, const U& value) {
+      if (collect) return defaults.push_back(to.text(value));
+      const std::string text = to.text(value);
+      if (text == defaults[at++]) return;
+      if constexpr (lines<T>) to.line(std::string(name) + ": " + text);
+      else to.field(name, text);
+    }
+    template <class U> void block(const char* name, const std::vector<U>& list) {
+      if (collect || list.empty()) return;
+      to.line(std::string(name) + ": {");
+      ++to.indent_;
+      for (const U& item : list) to.item(item);
+      --to.indent_;
+      to.line("}");
+    }
+  };
+
+  template <class T> void object(const T& value) {
+    const Function* outer = f_;
+    if constexpr (std::is_same_v<T, Function>) f_ = &value;
+    out_ += " {";
+    ++indent_;
+    visit(value);
+    --indent_;
+    if constexpr (lines<T>) line("}");
+    else out_ += " }";
+    f_ = outer;
+  }
+  template <class T> void visit(const T& value) {
+    Field<T> field{*this};
+    field.collect = true;
+    fields(field, std::as_const(field.fresh));
+    field.collect = false;
+    fields(field, value);
+  }
+  // What has lines of its own; all else is written in one.
+  template <class T>
+  static constexpr bool lines = std::is_same_v<T, Class> || std::is_same_v<T, Function> || std::is_same_v<T, StepValue>;
+
+  void item(const Buffer& b) { line("%" + word(b.name)), object(b); }
+  void item(const Pack& p) { line(word(p.name)), object(p); }
+  void item(const StepValue& v) { line(word(v.name)), object(v); }
+  void item(const Function& f) { line(word(f.name)), object(f); }
+  void item(const Step& s) {
+    line(kind_name(s.kind));
+    out_ += " {";
+    ++indent_;
+    std::visit([&](const auto& kind) { visit(kind); }, s.kind);
+    visit(s);
+    --indent_;
+    if (std::holds_alternative<Repeat>(s.kind)) line("}");
+    else out_ += " }";
   }
 
-  std::string layout(const char* how, const Layout& l) const {
-    switch (l.kind) {
-      case Layout::Kind::slice:
-        return fmt::format(" ({} at {} .. {} by {} of axis {})", how, dim(l.start), dim(l.stop), l.step, l.axis);
-      case Layout::Kind::transpose: return fmt::format(" ({} with axes {} and {} exchanged)", how, l.axis, l.other);
-      case Layout::Kind::expand: return fmt::format(" ({} as {})", how, shape(l.shape));
-      case Layout::Kind::repeat: return fmt::format(" ({} {} times along axis {})", how, l.step, l.axis);
-      case Layout::Kind::whole: break;
-    }
-    return "";
-  }
-
-  void extras(const StepKind& k) {
-    if (const auto* s = std::get_if<Linear>(&k)) out_ += " " + class_->packs[s->pack].name;
-    if (const auto* s = std::get_if<LinearAdd>(&k)) out_ += " " + class_->packs[s->pack].name;
-    if (const auto* s = std::get_if<LinearMap>(&k))
-      out_ += fmt::format(" {} by {}", class_->packs[s->pack].name, p_.kernels[s->kernel.index].name);
-    if (const auto* s = std::get_if<Take>(&k)) out_ += fmt::format(" {}{}", s->table, s->scale == 1 ? "" : fmt::format(" · {}", s->scale));
-    if (const auto* s = std::get_if<Map>(&k)) out_ += " " + p_.kernels[s->kernel.index].name;
-    if (const auto* s = std::get_if<Append>(&k)) out_ += " to " + s->state;
-    if (const auto* s = std::get_if<Attend>(&k); s && !s->state.empty()) out_ += " over " + s->state;
-    if (const auto* s = std::get_if<Call>(&k)) out_ += fmt::format(" {}.{}", s->member.empty() ? "element" : s->member, s->function);
-    if (const auto* s = std::get_if<Rearrange>(&k))
-      for (const Part& p : s->parts) out_ += layout("read", p.read) + layout("written", p.write);
-    if (const auto* s = std::get_if<Reduce>(&k)) out_ += fmt::format(" {} along axis {} of", graph::info(s->op).name, s->axis);
-    if (const auto* s = std::get_if<Experts>(&k))
-      out_ += fmt::format(" {}, {}, {} by {}", s->gate, s->up, s->down, p_.kernels[s->kernel.index].name);
-    if (const auto* s = std::get_if<Fill>(&k)) out_ += s->values.empty() ? " 0, 1, 2, …" : fmt::format(" {}", fmt::join(s->values, ", "));
-    if (const auto* s = std::get_if<Repeat>(&k)) {
-      out_ += fmt::format(" {} in {}", s->variable, s->member);
-      for (const Carried& c : s->carried)
-        out_ += fmt::format(", {} and {} change places", f_->buffers[c.current.index].name, f_->buffers[c.next.index].name);
-    }
-  }
+  void field(const std::string& name, const std::string& value) { out_ += (flat_ || out_.back() == '{' ? " " : "  ") + name + ": " + value; }
+  void line(const std::string& text) { out_ += "\n" + std::string(static_cast<std::size_t>(indent_) * 2, ' ') + text; }
 
   const Program& p_;
   const Class* class_ = nullptr;
   const Function* f_ = nullptr;
+  int indent_ = 0;
+  bool flat_ = false;
   std::string out_;
 };
 
@@ -173,6 +252,8 @@ std::string expression(const MapKernel& kernel) {
   return kernel.nodes.empty() ? "" : node_text(kernel, static_cast<std::uint32_t>(kernel.nodes.size() - 1), true);
 }
 
-std::string print(const Program& program) { return Printer(program).run(); }
+std::string print(const Program& program, bool whole) {
+  return Printer(program).run() + (whole ? "\ngraph\n" + graph::print(*program.graph) : "");
+}
 
 }  // namespace modelc::plan

@@ -100,12 +100,46 @@ class Verifier {
       if (const auto* l = std::get_if<Linear>(&s.kind)) {
         if (l->pack >= class_->packs.size() || class_->packs[l->pack].weights.size() != l->outs.size())
           problem("a product has as many results as blocks");
+      } else if (const auto* a = std::get_if<LinearAdd>(&s.kind)) {
+        if (a->pack >= class_->packs.size()) problem("a product that is not there");
+      } else if (const auto* m = std::get_if<LinearMap>(&s.kind)) {
+        if (m->pack >= class_->packs.size()) problem("a product that is not there");
+        kernel(m->kernel, std::nullopt);
+      } else if (const auto* map = std::get_if<Map>(&s.kind)) {
+        kernel(map->kernel, map->inputs.size());
+      } else if (const auto* e = std::get_if<Experts>(&s.kind)) {
+        kernel(e->kernel, std::nullopt);
+        for (const std::string* w : {&e->gate, &e->up, &e->down})
+          if (!w->empty() && !member(*w, graph::MemberKind::weight)) problem("no weight " + *w);
+      } else if (const auto* t = std::get_if<Take>(&s.kind)) {
+        if (!member(t->table, graph::MemberKind::weight)) problem("no weight " + t->table);
+      } else if (const auto* to = std::get_if<Call>(&s.kind)) {
+        call(*to);
       } else if (const auto* r = std::get_if<Repeat>(&s.kind)) {
+        if (!r->member.starts_with('.') && !member(r->member, graph::MemberKind::list)) problem("no list " + r->member);
         for (const Carried& c : r->carried) written_[c.next.index] = true;
         steps(r->body);
       }
       for (const Trace& t : s.traces) operand(t.value, false);
     }
+  }
+
+  void kernel(KernelId id, std::optional<std::size_t> inputs) {
+    if (id.index >= p_.kernels.size()) problem("a kernel that is not there");
+    else if (inputs && p_.kernels[id.index].inputs.size() != *inputs)
+      problem(fmt::format("the kernel {} takes {} inputs, not {}", p_.kernels[id.index].name, p_.kernels[id.index].inputs.size(), *inputs));
+  }
+  // Of a loop's element only what it is called by is known here: elements may be of several classes.
+  void call(const Call& to) {
+    if (to.member.empty() || to.member[0] == '.') return;
+    const auto ref = graph::find_member(*p_.graph, id_, to.member);
+    if (!ref || ref->kind != graph::MemberKind::child) return problem("no child " + to.member);
+    const auto& functions = p_.classes[ref->owner.index].functions;
+    const auto f = std::find_if(functions.begin(), functions.end(), [&](const Function& x) { return x.name == to.function; });
+    if (f == functions.end()) return problem(fmt::format("{} has no function {}", to.member, to.function));
+    if (f->inputs.size() != to.inputs.size() || f->outputs.size() != to.outs.size())
+      problem(fmt::format("{}.{} is called with {} inputs and {} results, not {} and {}", to.member, to.function, to.inputs.size(),
+                          to.outs.size(), f->inputs.size(), f->outputs.size()));
   }
 
   void memory(const Function& f) {

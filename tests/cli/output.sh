@@ -41,7 +41,7 @@ build examples/llama/llama.model --config $config -o "$work/n" --name Other --na
 grep -q "class Other final" "$work/n/llama.h" && grep -q "namespace acme::models" "$work/n/llama.h" && pass "--name and --namespace" || fail "--name and --namespace"
 expect "a name that is no identifier" 2 "error[E0608]" -- "$modelc" build examples/llama/llama.model --config $config -o "$work/x" --name 1a
 expect "the plan prints its peak" 0 "arena:" "tokens" -- "$modelc" dump examples/llama/llama.model --config $config --stage plan
-for stage in ast program graph plan; do
+for stage in ast tree program graph plan; do
   expect "dump --stage $stage" 0 -- "$modelc" dump examples/llama/llama.model --config $config --stage $stage
 done
 # The graph's text is an input too: the same text again, and the same sources but for the name of the file.
@@ -50,6 +50,38 @@ done
 cmp -s "$work/llama.graph" "$work/again.graph" && pass "a graph's text reads back" || fail "a graph's text reads back" "$(diff "$work/llama.graph" "$work/again.graph" | head -5)"
 build "$work/llama.graph" -o "$work/g"
 cmp -s "$work/a/llama.cpp" "$work/g/llama.cpp" && pass "and builds to the same bytes" || fail "and builds to the same bytes" "$(diff "$work/a/llama.cpp" "$work/g/llama.cpp" | head -5)"
+# So is the plan's.
+for model in llama:llama-tied gemma3_text:gemma3_text-tiny qwen3_moe:qwen3_moe-tiny vit:vit-tiny; do
+  file=examples/${model%%:*}/${model%%:*}.model
+  their=examples/${model%%:*}/fixtures/${model##*:}/config.json
+  [ -f "$their" ] || their=$(ls examples/"${model%%:*}"/fixtures/*/config.json | head -1)
+  name=${model%%:*}
+  "$modelc" dump "$file" --config "$their" --stage plan > "$work/$name.plan" 2> "$work/said" || fail "the plan of $name" "$(cat "$work/said")"
+  "$modelc" dump "$work/$name.plan" --stage plan > "$work/again.plan"
+  cmp -s "$work/$name.plan" "$work/again.plan" && pass "a plan's text reads back: $name" || fail "a plan's text reads back: $name" "$(diff "$work/$name.plan" "$work/again.plan" | head -5)"
+  build "$file" --config "$their" -o "$work/m"
+  build "$work/$name.plan" -o "$work/p"
+  cmp -s "$work/m/$name.cpp" "$work/p/$name.cpp" && cmp -s "$work/m/$name.h" "$work/p/$name.h" && pass "and builds to the same bytes: $name" ||
+    fail "and builds to the same bytes: $name" "$(diff "$work/m/$name.cpp" "$work/p/$name.cpp" | head -5)"
+done
+echo "plan 1" > "$work/half.plan"
+expect "a plan without its graph" 1 "error[E0503]" "the graph is missing" -- "$modelc" dump "$work/half.plan" --stage plan
+sed 's/rms_norm {/rms_norn {/' "$work/llama.plan" > "$work/bad.plan"
+expect "a plan with an unknown step" 1 "error[E0503]" "line " "there is no step rms_norn" -- "$modelc" build "$work/bad.plan" -o "$work/p2"
+sed '0,/frame: \[[^]]*tokens\]/s//frame: [64]/' "$work/llama.plan" > "$work/wrong.plan"
+expect "a plan that breaks a rule" 1 "error[E0503]" "does not lie in the frame" -- "$modelc" build "$work/wrong.plan" -o "$work/p2"
+# The tree's and the program's text are model files.
+"$modelc" dump examples/llama/llama.model --stage ast > "$work/ast.model"
+"$modelc" dump "$work/ast.model" --stage ast > "$work/again.model"
+cmp -s "$work/ast.model" "$work/again.model" && pass "the tree's text reads back" || fail "the tree's text reads back"
+"$modelc" dump "$work/ast.model" --stage tree > "$work/tree"
+"$modelc" dump examples/llama/llama.model --stage tree | cmp -s - "$work/tree" && pass "to the same tree" || fail "to the same tree"
+"$modelc" dump examples/llama/llama.model --config $config --stage program > "$work/program.model"
+grep -q "^// .*hidden_size: dim = " "$work/program.model" && pass "the program says what the configuration makes of it" || fail "the program says what the configuration makes of it"
+weights() { "$modelc" dump "$1" --config $config --stage graph | grep -oE '^ *(weight|state) .*' | sed -E 's/ @ .*//'; }
+[ "$(weights "$work/program.model")" = "$(weights examples/llama/llama.model)" ] && [ -n "$(weights examples/llama/llama.model)" ] && pass "the program's text reads back" ||
+  fail "the program's text reads back" "$(diff <(weights "$work/program.model") <(weights examples/llama/llama.model) | head -5)"
+expect "a plan comes after the graph" 1 "E0608" "comes after that stage" -- "$modelc" dump "$work/llama.plan" --stage graph
 echo "graph 1 nonsense" > "$work/bad.graph"
 expect "a text that is no graph" 1 "error[E0502]" "line 1" -- "$modelc" dump "$work/bad.graph" --stage plan
 sed 's/linear(%x/linear(%nothing/' "$work/llama.graph" > "$work/wrong.graph"
