@@ -99,6 +99,22 @@ bool CheckpointRulesReader::check_target(Block& block, const ast::Tensor& tensor
   std::vector<std::string> candidates;
   for (const auto& weight : below.weights) candidates.push_back(weight.name);
   for (const std::string& module : below.modules) candidates.push_back(module);
+  // Where an index stands in a name of the model the rule may have a name for it.
+  for (const ast::Seg& seg : tensor.segs) {
+    if (seg.kind != ast::SegKind::index) continue;
+    std::set<std::string> indexed;
+    for (const std::string& name : candidates) {
+      const auto parts = split(name, '.');
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (!parse_uint(parts[i])) continue;
+        std::string with;
+        for (std::size_t k = 0; k < parts.size(); ++k) with += (k == 0 ? "" : ".") + (k == i ? "{" + seg.text + "}" : std::string(parts[k]));
+        indexed.insert(std::move(with));
+      }
+    }
+    candidates.insert(candidates.end(), indexed.begin(), indexed.end());
+    break;
+  }
   in_.sink()
       .error(code::rule_target_unknown, tensor.span,
              "`" + block.info.instance->def.name() + "` has no weight or module `" + pattern_text(tensor) + "`")

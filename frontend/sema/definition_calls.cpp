@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "frontend/graph/ops.h"
+#include "frontend/sema/config.h"
 #include "frontend/sema/expressions.h"
 #include "frontend/sema/walk.h"
 
@@ -156,8 +157,31 @@ bool DefinitionCalls::of_member(const ast::MemberExpr& member, const ast::CallEx
   return true;
 }
 
+// A field of a parameter that is declared as a config.
+bool DefinitionCalls::of_config(const ast::MemberExpr& member, const std::string& object) {
+  std::size_t level = 0;
+  const ast::Param* param = def_ != nullptr && !locals_.contains(object) ? def_->parameter(object, &level) : nullptr;
+  const auto* type = param != nullptr ? ast::try_as<ast::NamedType>(param->type) : nullptr;
+  if (type == nullptr || type->optional || type->path.parts.size() != 1) return false;
+  const Symbol* symbol = find_symbol(*def_->levels[level].symbol->file, type->path.parts.front().text).symbol;
+  if (symbol == nullptr || symbol->kind != SymbolKind::config) return false;
+  const ConfigDef* config = ev_.config_defs().config(*symbol);
+  if (config == nullptr) return true;
+  std::vector<std::string> names;
+  for (const FieldDef& f : config->fields) names.push_back(f.name);
+  for (const LetDef& l : config->lets) names.push_back(l.name);
+  for (const FunctionDef& f : config->functions) names.push_back(f.name);
+  if (std::find(names.begin(), names.end(), member.name.text) != names.end()) return true;
+  ev_.sink()
+      .error(code::unknown_field, member.name.span, config->name + " has no field `" + member.name.text + "`")
+      .label(config->span, "declared here")
+      .help(diag::did_you_mean(member.name.text, names));
+  return true;
+}
+
 void DefinitionCalls::of_field(const ast::MemberExpr& member) {
   const auto* object = ast::try_as<ast::NameExpr>(*member.object);
+  if (object != nullptr && of_config(member, object->name.text)) return;
   const ModuleDef* child = object != nullptr ? child_module(object->name.text) : nullptr;
   if (child == nullptr || child->find(member.name.text) != nullptr) return;
   std::vector<std::string> names;

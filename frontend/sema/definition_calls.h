@@ -31,6 +31,7 @@ class DefinitionCalls {
   bool of_member(const ast::MemberExpr& member, const ast::CallExpr& call);
   void of_name(const ast::Name& name, const ast::CallExpr& call);
   void of_field(const ast::MemberExpr& member);
+  bool of_config(const ast::MemberExpr& member, const std::string& object);
   void of_function(const ast::FunctionDecl& fn, const ast::CallExpr& call);
   void of_method(const MemberDef& method, const std::string& owner, const ast::CallExpr& call);
 

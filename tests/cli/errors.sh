@@ -177,4 +177,25 @@ once() {
 once "a loop inside a loop" "error[E0501]: a loop inside a loop" "$modelc" build "$work/loops.model" --config "$work/n.json" -o "$work/out"
 sed 's/^    context 8/    context 8  checkpoint safetensors { one_of { a { one_of { b {} d {} } }  e {} } }/' "$work/loops.model" > "$work/sets.model"
 once "a one_of within a one_of" "error[E0351]: a \`one_of\` within a \`one_of\`" "$modelc" check "$work/sets.model" --config "$work/n.json"
+
+# Twenty messages, then a count; of names and of syntax.
+{ printf 'language 1\nconfig C { d: dim }\nmodel M(c: C) {\n'; for i in $(seq 50); do echo "    let a$i = c.e$i"; done
+  printf '    forward(x: [tokens, c.d]) { return x }\n}\n'; } > "$work/fifty.model"
+expect "fifty unknown names" 1 "error[E0315]: C has no field \`e20\`" "30 more errors not shown" -- "$modelc" check "$work/fifty.model"
+[ "$("$modelc" check "$work/fifty.model" 2>&1 | grep -c '^error')" = 20 ] && pass "twenty of them are shown" || fail "twenty of them are shown"
+[ "$("$modelc" check --json "$work/fifty.model" 2>/dev/null | grep -c '"E0315"')" = 50 ] && pass "all in JSON" || fail "all in JSON"
+{ printf 'language 1\nfn f(x) {\n'; for i in $(seq 50); do echo "    let a$i = x + * $i"; done; printf '    return x\n}\n'; } > "$work/fifty.model"
+expect "fifty mistakes of syntax in one body" 1 "fifty.model:22:" "30 more errors not shown" -- "$modelc" check "$work/fifty.model"
+
+# A fault of the configuration is shown with its line.
+printf '{\n  "d": 4,\n  "layers": 9, "window": 3\n}\n' > "$work/c.json"
+printf 'language 1\nconfig C { d: dim  layers: int in 1..4 }\nmodel M(c: C) { forward(x: [tokens, c.d]) { return x * float(c.layers) } }\n' > "$work/c.model"
+expect "a value out of range" 1 "c.json:3:13" '  "layers": 9, "window": 3' "            ^" -- "$modelc" check "$work/c.model" --config "$work/c.json"
+expect "a key that nothing reads" 1 "c.json:3:16" '^^^^^^^^' -- "$modelc" check "$work/c.model" --config "$work/c.json"
+printf '{\n  "d": 4,\n  "layers": 3,,\n}\n' > "$work/c.json"
+expect "a comma too many" 1 "c.json:3:13" '  "layers": 3,,' -- "$modelc" check "$work/c.model" --config "$work/c.json"
+printf 'd: 4\nlayers: 9\n' > "$work/c.yaml"
+expect "a value out of range in YAML" 1 "c.yaml:2:9" "layers: 9" -- "$modelc" check "$work/c.model" --config "$work/c.yaml"
+printf '{"d": 4, "layers": 3}\n' > "$work/c.json"
+expect "a value that --set says has no line" 1 "--> --set layers=9" -- "$modelc" check "$work/c.model" --config "$work/c.json" --set layers=9
 finish
