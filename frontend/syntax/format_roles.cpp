@@ -62,12 +62,15 @@ class Roles {
         break;
       default: break;
     }
+    std::size_t within = item;  // of what follows `reference` or `value`, which begin an item without a rule of their own
     for (std::size_t i = 0; i < c.children.size(); ++i) {
       antlr4::tree::ParseTree* child = c.children[i];
       if (auto* inner = dynamic_cast<ParserRuleContext*>(child)) {
-        walk(*inner, item);
+        walk(*inner, within);
       } else if (auto* leaf = dynamic_cast<antlr4::tree::TerminalNode*>(child)) {
-        terminal(c, i, *leaf->getSymbol(), item);
+        const Token& t = *leaf->getSymbol();
+        terminal(c, i, t, t.getType() == P::RBRACE ? item : within);
+        if (begins_formula(c, t)) within = t.getTokenIndex();
       }
     }
   }
@@ -117,8 +120,12 @@ class Roles {
     }
     const std::string text = t.getText();
     if ((text == "via" || text == "when" || text == "from") && !role.in_tensor && c.getRuleIndex() != P::RuleName) role.breaks_before = true;
-    if ((text == "value" && c.getRuleIndex() == P::RuleEncodingDecl) || (text == "reference" && c.getRuleIndex() == P::RuleOpDecl))
-      role.item = true;
+    if (begins_formula(c, t)) role.item = true;
+  }
+
+  static bool begins_formula(const ParserRuleContext& c, const Token& t) {
+    return (c.getRuleIndex() == P::RuleEncodingDecl && t.getText() == "value") ||
+           (c.getRuleIndex() == P::RuleOpDecl && t.getText() == "reference");
   }
 
   static bool next_is(const ParserRuleContext& c, std::size_t place, std::size_t type) {
