@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "constructs_support.h"
 #include "frontend/graph/printer.h"
 #include "modules_support.h"
 
@@ -14,49 +15,14 @@ using namespace modelc::sema::test;
 
 namespace {
 
-struct Case {
-  std::string construct;
-  std::string text;                              // around(fields, members, before)
-  std::string config;
-};
-
-std::string variant(const std::string& marked, bool with) {
-  std::string out;
-  for (std::size_t at = 0;;) {
-    const std::size_t open = marked.find("«", at);
-    if (open == std::string::npos) return out + marked.substr(at);
-    const std::size_t close = marked.find("»", open);
-    REQUIRE(close != std::string::npos);
-    const std::string inside = marked.substr(open + 2, close - open - 2);
-    const std::size_t bar = inside.find("¦");
-    out += marked.substr(at, open - at);
-    if (with) out += inside.substr(0, bar);
-    else if (bar != std::string::npos) out += inside.substr(bar + 2);
-    at = close + 2;
-  }
-}
-
-struct Outcome {
-  bool good;
-  std::string text;
-};
-Outcome outcome(const std::string& text, const std::string& config) {
-  Model m(text);
-  m.config(config);
-  if (!m.program().has_value()) return {false, m.messages()};
-  const std::string said = m.messages();         // notes and warnings count too
-  return {true, said + "\n" + graph::print(m.program()->graph, {.places = false})};
-}
-
 void check(std::span<const Case> cases) {
-  for (const Case& c : cases) {
-    CAPTURE(c.construct);
-    REQUIRE(c.text.find("«") != std::string::npos);
-    const Outcome with = outcome(variant(c.text, true), c.config), without = outcome(variant(c.text, false), c.config);
-    CHECK(with.text != without.text);
-    // One of the two is a model, so the difference is the construct's and not a mistake in the case.
-    if (!with.good && !without.good) FAIL_CHECK("neither is a model:\n", with.text, "\n", without.text);
-  }
+  check_constructs(cases, [](const std::string& text, const std::string& config) -> Outcome {
+    Model m(text);
+    m.config(config);
+    if (!m.program().has_value()) return {false, m.messages()};
+    const std::string said = m.messages();       // notes and warnings count too
+    return {true, said + "\n" + graph::print(m.program()->graph, {.places = false})};
+  });
 }
 
 // A model whose forward multiplies by `value`, so that the value shows in the graph.
