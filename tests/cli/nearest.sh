@@ -118,9 +118,9 @@ printf '{"size": 4, "act": "silu"}\n' > "$work/config.json"
 printf '%s\n' "${text/cache.append/cache.apend}" > "$work/bad.model"
 expect "a state's function" 1 "it is written by \`cache.append(…)\`" -- "$modelc" check "$work/bad.model" --config "$work/config.json"
 cp "$work/good.model" "$work/bad.model"
-expect "a key of --set" 1 "did you mean \`hidden\`?" -- "$modelc" check "$work/bad.model" --config "$work/config.json" --set hiden=4
+expect "a key of --set" 2 "did you mean \`hidden\`?" -- "$modelc" check "$work/bad.model" --config "$work/config.json" --set hiden=4
 expect "an option" 2 "did you mean \`--config\`?" -- "$modelc" check "$work/bad.model" --confg "$work/config.json"
 expect "a command" 2 "did you mean \`check\`?" -- "$modelc" chek "$work/bad.model"
 expect "a stage" 2 "did you mean \`graph\`?" -- "$modelc" dump "$work/bad.model" --stage grpah
-expect "a code to explain" 1 "did you mean" -- "$modelc" explain E03500
+expect "a code to explain" 2 "did you mean" -- "$modelc" explain E03500
 finish
