@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Chat templates in the forms that models publish, written from the descriptions of their formats, and what jinja2 makes of
-conversations with them; then small templates, one for each thing of the language.
+"""Chat templates for the formats of published models, written here from the descriptions of those formats (the marks, who
+speaks when, where functions and results go), and what jinja2 makes of conversations with them; then small templates, one for each thing of the language.
 
     python3 make_cases.py            write templates.json and language.json here
     python3 make_cases.py --check    compare with what is here; exit 1 if it differs
@@ -52,381 +52,267 @@ def environment():
 
 
 T = {}
-T["chatml"] = """{% for message in messages %}
-{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}
-{% endfor %}
-{% if add_generation_prompt %}
-{{ '<|im_start|>assistant\\n' }}
+# ChatML: each message between two marks, the role on the first line.
+T["chatml"] = """{%- macro turn(role, text) -%}
+<|im_start|>{{ role }}
+{{ text }}<|im_end|>
+{% endmacro -%}
+{% for m in messages %}{{ turn(m.role, m.content) }}{% endfor %}
+{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
-T["smollm2"] = """{%- for message in messages %}
-{%- if loop.first and messages[0]['role'] != 'system' %}
-{{- '<|im_start|>system\\nYou are a small assistant.<|im_end|>\\n' }}
-{%- endif %}
-{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
-T["llama2"] = """{% if messages[0]['role'] == 'system' %}
-{% set loop_messages = messages[1:] %}
-{% set system_message = messages[0]['content'] %}
+# The same, with a system message of its own where the conversation brings none.
+T["smollm2"] = """{% set given = messages | map(attribute='role') | first %}
+{% if messages and given != 'system' %}
+<|im_start|>system
+Answer in one sentence.<|im_end|>
+{% endif %}
+{% for m in messages %}
+{{ ['<|im_start|>', m.role, '\\n', m.content, '<|im_end|>'] | join }}
+{% endfor %}
+{{ '<|im_start|>assistant\\n' if add_generation_prompt }}"""
+# Llama 2: a question and its answer between <s> and </s>; the system's words stand inside the first question.
+T["llama2"] = """{% set at = namespace(prefix='', turn=0) %}
+{% for m in messages %}
+{% if m.role == 'system' and loop.first %}
+{% set at.prefix = '<<SYS>>\\n' ~ m.content ~ '\\n<</SYS>>\\n\\n' %}
+{% elif (at.turn is even) != (m.role == 'user') %}
+{{ raise_exception('a question and an answer by turns, please; this is number ' ~ at.turn) }}
 {% else %}
-{% set loop_messages = messages %}
-{% set system_message = false %}
-{% endif %}
-{% for message in loop_messages %}
-{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}
-{{ raise_exception('Roles must alternate user/assistant/user/assistant/...') }}
-{% endif %}
-{% if loop.index0 == 0 and system_message != false %}
-{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' + message['content'] %}
+{% if m.role == 'user' %}
+{{ bos_token }}[INST] {{ at.prefix ~ m.content | trim }} [/INST]
+{% set at.prefix = '' %}
 {% else %}
-{% set content = message['content'] %}
+{{ ' ' ~ m.content.strip() ~ ' ' ~ eos_token }}
 {% endif %}
-{% if message['role'] == 'user' %}
-{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}
-{% elif message['role'] == 'assistant' %}
-{{ ' ' + content.strip() + ' ' + eos_token }}
+{% set at.turn = at.turn + 1 %}
 {% endif %}
 {% endfor %}"""
-T["llama3"] = """{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' + message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}"""
-T["llama3_1"] = """{{- bos_token }}
-{%- if custom_tools is defined %}
-    {%- set tools = custom_tools %}
+# Llama 3: the role between header marks, a blank line, the text, an end mark.
+T["llama3"] = """{%- macro header(role) -%}<|start_header_id|>{{ role }}<|end_header_id|>{{ '\\n\\n' }}{%- endmacro -%}
+{{- bos_token if messages -}}
+{%- for m in messages -%}{{ header(m.role) }}{{ m.content | trim }}<|eot_id|>{%- endfor -%}
+{%- if add_generation_prompt %}{{ header('assistant') }}{% endif -%}"""
+# Llama 3.1: the date in the system's turn; functions as JSON with the first question; results as the role ipython.
+T["llama3_1"] = """{%- macro open(role) %}{{ '<|start_header_id|>' ~ role ~ '<|end_header_id|>\\n\\n' }}{% endmacro %}
+{%- set day = date_string | default(strftime_now('%d %b %Y') if strftime_now is defined else '1 Jan 2024') %}
+{%- set functions = tools | default([], true) %}
+{%- set begins = messages[0].role == 'system' if messages else false %}
+{%- set rest = messages[1:] if begins else messages %}
+{{- bos_token }}{{ open('system') }}
+{%- if functions %}{{ 'Environment: ipython\\n' }}{% endif %}
+{{- 'Today Date: ' ~ day ~ '\\n\\n' }}
+{%- if begins %}{{ messages[0].content.strip() }}{% endif %}
+{{- '<|eot_id|>' }}
+{%- if functions and not rest %}
+  {{- raise_exception('functions go with the first question, and there is none') }}
 {%- endif %}
-{%- if not tools_in_user_message is defined %}
-    {%- set tools_in_user_message = true %}
-{%- endif %}
-{%- if not date_string is defined %}
-    {%- if strftime_now is defined %}
-        {%- set date_string = strftime_now("%d %b %Y") %}
-    {%- else %}
-        {%- set date_string = "26 Jul 2024" %}
+{%- for m in rest %}
+  {%- if m.tool_calls %}
+    {%- if m.tool_calls | length > 1 %}{{ raise_exception('one call at a time') }}{% endif %}
+    {%- with call = (m.tool_calls | first).function %}
+      {{- open('assistant') }}{"name": {{ call.name | tojson }}, "parameters": {{ call.arguments | tojson }}}<|eot_id|>
+    {%- endwith %}
+  {%- elif m.role in ['tool', 'ipython'] %}
+    {{- open('ipython') }}
+    {{- m.content if m.content is string else m.content | tojson }}
+    {{- '<|eot_id|>' }}
+  {%- else %}
+    {{- open(m.role) }}
+    {%- if functions and loop.first %}
+      {{- 'To use a function, write its call as one line of JSON.\\n\\n' }}
+      {%- for f in functions %}{{ f | tojson(indent=4) ~ '\\n\\n' }}{% endfor %}
     {%- endif %}
-{%- endif %}
-{%- if not tools is defined %}
-    {%- set tools = none %}
-{%- endif %}
-{#- The system message is taken out, so that it can be put first. #}
-{%- if messages[0]['role'] == 'system' %}
-    {%- set system_message = messages[0]['content']|trim %}
-    {%- set messages = messages[1:] %}
-{%- else %}
-    {%- set system_message = "" %}
-{%- endif %}
-{{- "<|start_header_id|>system<|end_header_id|>\\n\\n" }}
-{%- if tools is not none %}
-    {{- "Environment: ipython\\n" }}
-{%- endif %}
-{{- "Today Date: " + date_string + "\\n\\n" }}
-{%- if tools is not none and not tools_in_user_message %}
-    {{- "You have these functions:\\n\\n" }}
-    {%- for t in tools %}
-        {{- t | tojson(indent=4) }}
-        {{- "\\n\\n" }}
-    {%- endfor %}
-{%- endif %}
-{{- system_message }}
-{{- "<|eot_id|>" }}
-{%- if tools_in_user_message and not tools is none %}
-    {%- if messages | length != 0 %}
-        {%- set first_user_message = messages[0]['content']|trim %}
-        {%- set messages = messages[1:] %}
-    {%- else %}
-        {{- raise_exception("Cannot put tools in the first user message when there's no first user message!") }}
-    {%- endif %}
-    {{- '<|start_header_id|>user<|end_header_id|>\\n\\n' -}}
-    {{- "Given these functions, answer with a call in JSON.\\n\\n" }}
-    {%- for t in tools %}
-        {{- t | tojson(indent=4) }}
-        {{- "\\n\\n" }}
-    {%- endfor %}
-    {{- first_user_message + "<|eot_id|>"}}
-{%- endif %}
-{%- for message in messages %}
-    {%- if not (message.role == 'ipython' or message.role == 'tool' or 'tool_calls' in message) %}
-        {{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n'+ message['content'] | trim + '<|eot_id|>' }}
-    {%- elif 'tool_calls' in message %}
-        {%- if not message.tool_calls|length == 1 %}
-            {{- raise_exception("This model only supports single tool-calls at once!") }}
-        {%- endif %}
-        {%- set tool_call = message.tool_calls[0].function %}
-        {{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' -}}
-        {{- '{"name": "' + tool_call.name + '", ' }}
-        {{- '"parameters": ' }}
-        {{- tool_call.arguments | tojson }}
-        {{- "}" }}
-        {{- "<|eot_id|>" }}
-    {%- elif message.role == "tool" or message.role == "ipython" %}
-        {{- "<|start_header_id|>ipython<|end_header_id|>\\n\\n" }}
-        {%- if message.content is mapping or message.content is iterable %}
-            {{- message.content | tojson }}
-        {%- else %}
-            {{- message.content }}
-        {%- endif %}
-        {{- "<|eot_id|>" }}
-    {%- endif %}
+    {{- m.content | trim ~ '<|eot_id|>' }}
+  {%- endif %}
 {%- endfor %}
-{%- if add_generation_prompt %}
-    {{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}
-{%- endif %}
+{%- if add_generation_prompt %}{{ open('assistant') }}{% endif %}
 """
-T["mistral"] = """{%- if messages[0]["role"] == "system" %}
-    {%- set system_message = messages[0]["content"] %}
-    {%- set loop_messages = messages[1:] %}
-{%- else %}
-    {%- set loop_messages = messages %}
-{%- endif %}
-{%- if not tools is defined %}
-    {%- set tools = none %}
-{%- endif %}
-{%- set user_messages = loop_messages | selectattr("role", "equalto", "user") | list %}
-{%- set ns = namespace() %}
-{%- set ns.index = 0 %}
-{%- for message in loop_messages %}
-    {%- if not (message.role == "tool" or (message.tool_calls is defined and message.tool_calls is not none)) %}
-        {%- if (message["role"] == "user") != (ns.index % 2 == 0) %}
-            {{- raise_exception("conversation roles must alternate user/assistant") }}
-        {%- endif %}
-        {%- set ns.index = ns.index + 1 %}
-    {%- endif %}
+# Mistral with functions: they stand before the last question, results in marks of their own, the system's words in that question.
+T["mistral"] = """{%- set seen = namespace(system='', expected='user', last=-1) %}
+{%- for m in messages %}
+  {%- if m.role == 'user' %}{% set seen.last = loop.index0 %}{% endif %}
+  {%- if m.role == 'system' %}
+    {%- set seen.system = m.content ~ '\\n\\n' %}
+  {%- elif m.role in ('user', 'assistant') and not m.tool_calls %}
+    {%- if m.role != seen.expected %}{{ raise_exception('roles alternate: ' ~ seen.expected ~ ' was to come') }}{% endif %}
+    {%- set seen.expected = {'user': 'assistant', 'assistant': 'user'}[m.role] %}
+  {%- endif %}
 {%- endfor %}
 {{- bos_token }}
-{%- for message in loop_messages %}
-    {%- if message["role"] == "user" %}
-        {%- if tools is not none and (message == user_messages[-1]) %}
-            {{- "[AVAILABLE_TOOLS] [" }}
-            {%- for tool in tools %}
-                {%- set tool = tool.function %}
-                {{- '{"type": "function", "function": {' }}
-                {%- for key, val in tool.items() if key != "return" %}
-                    {%- if val is string %}
-                        {{- '"' + key + '": "' + val + '"' }}
-                    {%- else %}
-                        {{- '"' + key + '": ' + val|tojson }}
-                    {%- endif %}
-                    {%- if not loop.last %}
-                        {{- ", " }}
-                    {%- endif %}
-                {%- endfor %}
-                {{- "}}" }}
-                {%- if not loop.last %}
-                    {{- ", " }}
-                {%- else %}
-                    {{- "]" }}
-                {%- endif %}
-            {%- endfor %}
-            {{- "[/AVAILABLE_TOOLS]" }}
-        {%- endif %}
-        {%- if loop.last and system_message is defined %}
-            {{- "[INST] " + system_message + "\\n\\n" + message["content"] + "[/INST]" }}
-        {%- else %}
-            {{- "[INST] " + message["content"] + "[/INST]" }}
-        {%- endif %}
-    {%- elif message.tool_calls is defined and message.tool_calls is not none %}
-        {{- "[TOOL_CALLS] [" }}
-        {%- for tool_call in message.tool_calls %}
-            {%- set out = tool_call.function|tojson %}
-            {{- out[:-1] }}
-            {%- if not tool_call.id is defined or tool_call.id|length != 9 %}
-                {{- raise_exception("Tool call IDs should be alphanumeric strings with length 9!") }}
-            {%- endif %}
-            {{- ', "id": "' + tool_call.id + '"}' }}
-            {%- if not loop.last %}
-                {{- ", " }}
-            {%- else %}
-                {{- "]" + eos_token }}
-            {%- endif %}
+{%- for m in messages if m.role != 'system' %}
+  {%- if m.role == 'user' %}
+    {%- set final = messages[seen.last] == m %}
+    {%- if tools and final %}
+      {%- set texts = namespace(all=[]) %}
+      {%- for tool in tools %}
+        {%- set parts = namespace(all=[]) %}
+        {%- for key, value in tool.function | items if key != 'return' %}
+          {%- set parts.all = parts.all + [key | tojson ~ ': ' ~ value | tojson] %}
         {%- endfor %}
-    {%- elif message["role"] == "assistant" %}
-        {{- " " + message["content"]|trim + eos_token}}
-    {%- elif message["role"] == "tool" %}
-        {%- if message.content is defined and message.content.content is defined %}
-            {%- set content = message.content.content %}
-        {%- else %}
-            {%- set content = message.content %}
-        {%- endif %}
-        {{- '[TOOL_RESULTS] {"content": ' + content|string + ", " }}
-        {{- '"call_id": "' + message.tool_call_id + '"}[/TOOL_RESULTS]' }}
-    {%- else %}
-        {{- raise_exception("Only user and assistant roles are supported!") }}
+        {%- set texts.all = texts.all + ['{"type": "function", "function": {' ~ parts.all | join(', ') ~ '}}'] %}
+      {%- endfor %}
+      {{- '[AVAILABLE_TOOLS] [' ~ texts.all | join(', ') ~ '][/AVAILABLE_TOOLS]' }}
     {%- endif %}
-{%- endfor %}
-"""
-T["gemma"] = """{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Conversation roles must alternate') }}{% endif %}{% if (message['role'] == 'assistant') %}{% set role = 'model' %}{% else %}{% set role = message['role'] %}{% endif %}{{ '<start_of_turn>' + role + '\\n' + message['content'] | trim + '<end_of_turn>\\n' }}{% endfor %}{% if add_generation_prompt %}{{'<start_of_turn>model\\n'}}{% endif %}"""
-T["gemma3"] = """{{ bos_token }}
-{%- if messages[0]['role'] == 'system' -%}
-    {%- if messages[0]['content'] is string -%}
-        {%- set first_user_prefix = messages[0]['content'] + '\\n\\n' -%}
-    {%- else -%}
-        {%- set first_user_prefix = messages[0]['content'][0]['text'] + '\\n\\n' -%}
-    {%- endif -%}
-    {%- set loop_messages = messages[1:] -%}
-{%- else -%}
-    {%- set first_user_prefix = "" -%}
-    {%- set loop_messages = messages -%}
-{%- endif -%}
-{%- for message in loop_messages -%}
-    {%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) -%}
-        {{ raise_exception("Conversation roles must alternate") }}
-    {%- endif -%}
-    {%- if (message['role'] == 'assistant') -%}
-        {%- set role = "model" -%}
-    {%- else -%}
-        {%- set role = message['role'] -%}
-    {%- endif -%}
-    {{ '<start_of_turn>' + role + '\\n' + (first_user_prefix if loop.first else "") }}
-    {%- if message['content'] is string -%}
-        {{ message['content'] | trim }}
-    {%- elif message['content'] is iterable -%}
-        {%- for item in message['content'] -%}
-            {%- if item['type'] == 'image' -%}
-                {{ '<start_of_image>' }}
-            {%- elif item['type'] == 'text' -%}
-                {{ item['text'] | trim }}
-            {%- endif -%}
-        {%- endfor -%}
-    {%- else -%}
-        {{ raise_exception("Invalid content type") }}
-    {%- endif -%}
-    {{ '<end_of_turn>\\n' }}
-{%- endfor -%}
-{%- if add_generation_prompt -%}
-    {{ '<start_of_turn>model\\n' }}
-{%- endif -%}
-"""
-T["phi3"] = """{% for message in messages %}{% if message['role'] == 'system' %}{{'<|system|>\\n' + message['content'] + '<|end|>\\n'}}{% elif message['role'] == 'user' %}{{'<|user|>\\n' + message['content'] + '<|end|>\\n'}}{% elif message['role'] == 'assistant' %}{{'<|assistant|>\\n' + message['content'] + '<|end|>\\n'}}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% else %}{{ eos_token }}{% endif %}"""
-T["phi4"] = """{% for message in messages %}{% if (message['role'] == 'system') %}{{'<|im_start|>system<|im_sep|>' + message['content'] + '<|im_end|>'}}{% elif (message['role'] == 'user') %}{{'<|im_start|>user<|im_sep|>' + message['content'] + '<|im_end|>'}}{% elif (message['role'] == 'assistant') %}{{'<|im_start|>assistant<|im_sep|>'}}{% generation %}{{message['content'] + '<|im_end|>'}}{% endgeneration %}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant<|im_sep|>' }}{% endif %}"""
-T["qwen2_5"] = """{%- if tools %}
-    {{- '<|im_start|>system\\n' }}
-    {%- if messages[0]['role'] == 'system' %}
-        {{- messages[0]['content'] }}
-    {%- else %}
-        {{- 'You are a helpful assistant.' }}
-    {%- endif %}
-    {{- "\\n\\n# Tools\\n\\nYou may call functions. Their signatures are within <tools></tools>:\\n<tools>" }}
-    {%- for tool in tools %}
-        {{- "\\n" }}
-        {{- tool | tojson }}
+    {{- '[INST] ' ~ (seen.system if final else '') ~ m.content ~ '[/INST]' }}
+  {%- elif m.tool_calls %}
+    {{- '[TOOL_CALLS] [' }}
+    {%- for call in m.tool_calls %}
+      {%- if (call.id | default('', true)) | length != 9 %}{{ raise_exception('the id of a call has nine characters') }}{% endif %}
+      {{- (call.function | tojson)[:-1] ~ ', "id": ' ~ call.id | tojson ~ '}' }}
+      {{- ', ' if not loop.last else ']' ~ eos_token }}
     {%- endfor %}
-    {{- "\\n</tools>\\n\\nAnswer with {\\"name\\": <function-name>, \\"arguments\\": <args-json-object>} within <tool_call></tool_call>.<|im_end|>\\n" }}
-{%- else %}
-    {%- if messages[0]['role'] == 'system' %}
-        {{- '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}
-    {%- else %}
-        {{- '<|im_start|>system\\nYou are a helpful assistant.<|im_end|>\\n' }}
-    {%- endif %}
-{%- endif %}
-{%- for message in messages %}
-    {%- if (message.role == "user") or (message.role == "system" and not loop.first) or (message.role == "assistant" and not message.tool_calls) %}
-        {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}
-    {%- elif message.role == "assistant" %}
-        {{- '<|im_start|>' + message.role }}
-        {%- if message.content %}
-            {{- '\\n' + message.content }}
-        {%- endif %}
-        {%- for tool_call in message.tool_calls %}
-            {%- if tool_call.function is defined %}
-                {%- set tool_call = tool_call.function %}
-            {%- endif %}
-            {{- '\\n<tool_call>\\n{"name": "' }}
-            {{- tool_call.name }}
-            {{- '", "arguments": ' }}
-            {{- tool_call.arguments | tojson }}
-            {{- '}\\n</tool_call>' }}
-        {%- endfor %}
-        {{- '<|im_end|>\\n' }}
-    {%- elif message.role == "tool" %}
-        {%- if (loop.index0 == 0) or (messages[loop.index0 - 1].role != "tool") %}
-            {{- '<|im_start|>user' }}
-        {%- endif %}
-        {{- '\\n<tool_response>\\n' }}
-        {{- message.content }}
-        {{- '\\n</tool_response>' }}
-        {%- if loop.last or (messages[loop.index0 + 1].role != "tool") %}
-            {{- '<|im_end|>\\n' }}
-        {%- endif %}
-    {%- endif %}
+  {%- elif m.role == 'tool' %}
+    {{- '[TOOL_RESULTS] {"content": ' ~ m.content ~ ', "call_id": "' ~ m.tool_call_id ~ '"}[/TOOL_RESULTS]' }}
+  {%- else %}
+    {{- ' ' ~ m.content.strip() ~ eos_token }}
+  {%- endif %}
 {%- endfor %}
-{%- if add_generation_prompt %}
-    {{- '<|im_start|>assistant\\n' }}
-{%- endif %}
 """
-T["qwen3"] = """{%- if messages[0].role == 'system' %}
-    {{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}
+# Gemma: turns of user and model; no system.
+T["gemma"] = """{%- set names = {'user': 'user', 'assistant': 'model'} -%}
+{{- bos_token -}}
+{%- for m in messages -%}
+  {%- set wanted = 'user' if loop.index is odd else 'assistant' -%}
+  {%- if m.role != wanted -%}
+    {{- raise_exception('message ' ~ loop.index ~ ' is ' ~ m.role ~ "'s, not " ~ wanted ~ "'s") -}}
+  {%- endif -%}
+  <start_of_turn>{{ names[m.role] ~ '\\n' ~ m.content.strip() }}<end_of_turn>{{ '\\n' }}
+{%- endfor -%}
+{{- '<start_of_turn>model\\n' if add_generation_prompt else '' -}}"""
+# Gemma 3: a system's words before the first question; a message may be a list of texts and pictures.
+T["gemma3"] = """{%- macro body(content) -%}
+  {%- if content is string -%}{{ content | trim }}
+  {%- elif content is sequence -%}
+    {%- for piece in content -%}
+      {%- if piece.type == 'text' -%}{{ piece.text | trim }}
+      {%- elif piece.type == 'image' -%}<start_of_image>
+      {%- endif -%}
+    {%- endfor -%}
+  {%- else -%}{{ raise_exception('a message is a text or a list') }}
+  {%- endif -%}
+{%- endmacro -%}
+{%- set lead = namespace(text='', asked=0) -%}
+{{- bos_token -}}
+{%- for m in messages -%}
+  {%- if m.role == 'system' and loop.first -%}
+    {%- set lead.text = (m.content if m.content is string else m.content[0].text) ~ '\\n\\n' -%}
+  {%- else -%}
+    {%- if (m.role == 'user') == (lead.asked is odd) -%}{{ raise_exception('turns alternate') }}{%- endif -%}
+    {{- '<start_of_turn>' ~ ('user' if m.role == 'user' else 'model') ~ '\\n' ~ lead.text ~ body(m.content) ~ '<end_of_turn>\\n' -}}
+    {%- set lead.text = '' -%}
+    {%- set lead.asked = lead.asked + 1 -%}
+  {%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<start_of_turn>model\\n' }}{%- endif -%}
+"""
+# Phi-3: a mark for the role on a line, the text, an end mark.
+T["phi3"] = """{% for m in messages if m.role in ['system', 'user', 'assistant'] %}
+<|{{ m.role }}|>
+{{ m.content }}<|end|>
+{% endfor %}
+{% if add_generation_prompt %}
+<|assistant|>
+{% else %}
+{{- eos_token }}
+{%- endif %}"""
+# Phi-4: as ChatML with a separator; the answer's own text is marked as generated.
+T["phi4"] = """{%- for m in messages -%}
+<|im_start|>{{ m.role }}<|im_sep|>
+{%- if m.role == 'assistant' -%}{% generation %}{{ m.content ~ '<|im_end|>' }}{% endgeneration %}
+{%- else -%}{{ m.content ~ '<|im_end|>' }}{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt %}<|im_start|>assistant<|im_sep|>{% endif -%}"""
+# Qwen 2.5: functions in the system's turn, calls in <tool_call>, results together in one turn of the user.
+T["qwen2_5"] = """{%- set own = messages[0].content if messages and messages[0].role == 'system' else 'You help.' %}
+{{- '<|im_start|>system\\n' ~ own }}
+{%- if tools %}
+  {{- '\\n\\n# Tools\\n\\nFunctions that may be called, one a line:\\n<tools>\\n' ~ tools | map('tojson') | join('\\n') ~ '\\n</tools>' }}
+  {{- '\\nA call is JSON with "name" and "arguments" between <tool_call> and </tool_call>.' }}
 {%- endif %}
-{%- set ns = namespace(multi_step_tool=true, last_query_index=messages|length - 1) %}
-{%- for message in messages[::-1] %}
-    {%- set index = (messages|length - 1) - loop.index0 %}
-    {%- if ns.multi_step_tool and message.role == "user" and message.content is string and not(message.content.startswith('<tool_response>') and message.content.endswith('</tool_response>')) %}
-        {%- set ns.multi_step_tool = false %}
-        {%- set ns.last_query_index = index %}
-    {%- endif %}
+{{- '<|im_end|>\\n' }}
+{%- for m in messages %}
+  {%- set before = loop.previtem.role if loop.previtem is defined else '' %}
+  {%- set after = loop.nextitem.role if loop.nextitem is defined else '' %}
+  {%- if m.role == 'tool' %}
+    {{- '<|im_start|>user' if before != 'tool' }}
+    {{- '\\n<tool_response>\\n%s\\n</tool_response>' | replace('%s', m.content) }}
+    {{- '<|im_end|>\\n' if after != 'tool' }}
+  {%- elif m.role != 'system' or not loop.first %}
+    {{- '<|im_start|>' ~ m.role }}
+    {%- if m.content %}{{ '\\n' ~ m.content }}{% endif %}
+    {%- for call in m.tool_calls or [] %}
+      {%- set f = call.function if 'function' in call else call %}
+      {{- '\\n<tool_call>\\n{"name": "' ~ f.name ~ '", "arguments": ' ~ f.arguments | tojson ~ '}\\n</tool_call>' }}
+    {%- endfor %}
+    {{- '<|im_end|>\\n' }}
+  {%- endif %}
 {%- endfor %}
-{%- for message in messages %}
-    {%- if message.content is string %}
-        {%- set content = message.content %}
-    {%- else %}
-        {%- set content = '' %}
+{{- '<|im_start|>assistant\\n' if add_generation_prompt }}
+"""
+# Qwen 3: thoughts stay in answers after the last question and go from earlier ones; they can be turned off.
+T["qwen3"] = """{%- macro say(role, text) %}{{ '<|im_start|>' ~ role ~ '\\n' ~ text ~ '<|im_end|>\\n' }}{% endmacro %}
+{%- set asked = namespace(at=-1) %}
+{%- for m in messages %}
+  {%- if m.role == 'user' and m.content is string and not m.content.startswith('<tool_response>') %}
+    {%- set asked.at = loop.index0 %}
+  {%- endif %}
+{%- endfor %}
+{%- for m in messages %}
+  {%- set text = m.content if m.content is string else '' %}
+  {%- if m.role == 'assistant' %}
+    {%- set parts = text.rsplit('</think>', 1) %}
+    {%- set thought = m.reasoning_content if m.reasoning_content is string else (parts[0].split('<think>') | last).strip('\\n') if parts | length == 2 else '' %}
+    {%- set spoken = (parts | last).lstrip('\\n') %}
+    {%- set shown = namespace(text=spoken) %}
+    {%- if loop.index0 > asked.at and (loop.last or thought) %}
+      {%- set shown.text = '<think>\\n' ~ thought ~ '\\n</think>\\n\\n' ~ spoken %}
     {%- endif %}
-    {%- if (message.role == "user") or (message.role == "system" and not loop.first) %}
-        {{- '<|im_start|>' + message.role + '\\n' + content + '<|im_end|>' + '\\n' }}
-    {%- elif message.role == "assistant" %}
-        {%- set reasoning_content = '' %}
-        {%- if message.reasoning_content is string %}
-            {%- set reasoning_content = message.reasoning_content %}
-        {%- else %}
-            {%- if '</think>' in content %}
-                {%- set reasoning_content = content.split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n') %}
-                {%- set content = content.split('</think>')[-1].lstrip('\\n') %}
-            {%- endif %}
-        {%- endif %}
-        {%- if loop.index0 > ns.last_query_index and (loop.last or (not loop.last and reasoning_content)) %}
-            {{- '<|im_start|>' + message.role + '\\n<think>\\n' + reasoning_content.strip('\\n') + '\\n</think>\\n\\n' + content.lstrip('\\n') }}
-        {%- else %}
-            {{- '<|im_start|>' + message.role + '\\n' + content }}
-        {%- endif %}
-        {%- if message.tool_calls %}
-            {%- for tool_call in message.tool_calls %}
-                {%- if (loop.first and content) or (not loop.first) %}
-                    {{- '\\n' }}
-                {%- endif %}
-                {%- set tool_call = tool_call.function if tool_call.function else tool_call %}
-                {{- '<tool_call>\\n{"name": "' ~ tool_call.name ~ '", "arguments": ' }}
-                {{- tool_call.arguments if tool_call.arguments is string else tool_call.arguments | tojson }}
-                {{- '}\\n</tool_call>' }}
-            {%- endfor %}
-        {%- endif %}
-        {{- '<|im_end|>\\n' }}
-    {%- elif message.role == "tool" %}
-        {%- if loop.first or (messages[loop.index0 - 1].role != "tool") %}
-            {{- '<|im_start|>user' }}
-        {%- endif %}
-        {{- '\\n<tool_response>\\n' + content + '\\n</tool_response>' }}
-        {%- if loop.last or (messages[loop.index0 + 1].role != "tool") %}
-            {{- '<|im_end|>\\n' }}
-        {%- endif %}
-    {%- endif %}
+    {%- for call in m.tool_calls or [] %}
+      {%- set f = call.function or call %}
+      {%- set arguments = f.arguments if f.arguments is string else f.arguments | tojson %}
+      {%- set shown.text = shown.text ~ ('\\n' if shown.text else '') ~ '<tool_call>\\n{"name": ' ~ f.name | tojson ~ ', "arguments": ' ~ arguments ~ '}\\n</tool_call>' %}
+    {%- endfor %}
+    {{- say('assistant', shown.text) }}
+  {%- elif m.role == 'tool' %}
+    {%- if loop.first or messages[loop.index0 - 1].role != m.role %}{{ '<|im_start|>user' }}{% endif %}
+    {{- '\\n<tool_response>\\n' ~ text ~ '\\n</tool_response>' }}
+    {%- if loop.last or messages[loop.index].role != m.role %}{{ '<|im_end|>\\n' }}{% endif %}
+  {%- else %}
+    {{- say(m.role, text) }}
+  {%- endif %}
 {%- endfor %}
 {%- if add_generation_prompt %}
-    {{- '<|im_start|>assistant\\n' }}
-    {%- if enable_thinking is defined and enable_thinking is false %}
-        {{- '<think>\\n\\n</think>\\n\\n' }}
-    {%- endif %}
+  {{- '<|im_start|>assistant\\n' ~ ('<think>\\n\\n</think>\\n\\n' if enable_thinking is defined and not enable_thinking else '') }}
 {%- endif %}"""
-T["deepseek"] = """{% if not add_generation_prompt is defined %}{% set add_generation_prompt = false %}{% endif %}{% set ns = namespace(is_first=false, is_tool=false, system_prompt='') %}{%- for message in messages %}{%- if message['role'] == 'system' %}{% set ns.system_prompt = message['content'] %}{%- endif %}{%- endfor %}{{bos_token}}{{ns.system_prompt}}{%- for message in messages %}{%- if message['role'] == 'user' %}{%- set ns.is_tool = false -%}{{'<｜User｜>' + message['content']}}{%- endif %}{%- if message['role'] == 'assistant' and message['content'] is not none %}{%- if ns.is_tool %}{{'<｜tool▁outputs▁end｜>' + message['content'] + '<｜end▁of▁sentence｜>'}}{%- set ns.is_tool = false -%}{%- else %}{% set content = message['content'] %}{% if '</think>' in content %}{% set content = content.split('</think>')[-1] %}{% endif %}{{'<｜Assistant｜>' + content + '<｜end▁of▁sentence｜>'}}{%- endif %}{%- endif %}{%- if message['role'] == 'tool' %}{%- set ns.is_tool = true -%}{{'<｜tool▁output▁begin｜>' + message['content'] + '<｜tool▁output▁end｜>'}}{%- endif %}{%- endfor -%}{% if add_generation_prompt and not ns.is_tool %}{{'<｜Assistant｜>'}}{% endif %}"""
-T["zephyr"] = """{% for message in messages %}
-{% if message['role'] == 'user' %}
-{{ '<|user|>\\n' + message['content'] + eos_token }}
-{% elif message['role'] == 'system' %}
-{{ '<|system|>\\n' + message['content'] + eos_token }}
-{% elif message['role'] == 'assistant' %}
-{{ '<|assistant|>\\n'  + message['content'] + eos_token }}
-{% endif %}
-{% if loop.last and add_generation_prompt %}
-{{ '<|assistant|>' }}
-{% endif %}
-{% endfor %}"""
-T["vicuna"] = """{% if messages[0]['role'] == 'system' %}{% set system_message = messages[0]['content'] %}{% set loop_messages = messages[1:] %}{% else %}{% set system_message = 'A chat between a curious user and a helpful assistant.' %}{% set loop_messages = messages %}{% endif %}{{ system_message }}
-{%+ for message in loop_messages %}{% if message['role'] == 'user' %}{{ ' USER: ' + message['content'].strip() }}{% elif message['role'] == 'assistant' %}{{ ' ASSISTANT: ' + message['content'].strip() + eos_token }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ ' ASSISTANT:' }}{% endif %}"""
+# DeepSeek: wide marks, all systems' words first, of an earlier answer only what stands after its thoughts.
+T["deepseek"] = """{%- set after = namespace(tool=false) -%}
+{{- bos_token ~ messages | selectattr('role', 'equalto', 'system') | map(attribute='content') | join('') -}}
+{%- for m in messages if m.role != 'system' -%}
+  {%- if m.role == 'user' -%}<｜User｜>{{ m.content }}
+  {%- elif m.role == 'tool' -%}<｜tool▁output▁begin｜>{{ m.content }}<｜tool▁output▁end｜>
+  {%- elif m.content is not none -%}
+    {{- '<｜tool▁outputs▁end｜>' ~ m.content if after.tool else '<｜Assistant｜>' ~ m.content.split('</think>') | last -}}
+    <｜end▁of▁sentence｜>
+  {%- endif -%}
+  {%- set after.tool = m.role == 'tool' -%}
+{%- endfor -%}
+{%- if (add_generation_prompt | default(false)) and not after.tool -%}<｜Assistant｜>{%- endif -%}"""
+# Zephyr: a mark, a line, the text with the end of the text.
+T["zephyr"] = """{% set marks = {'user': '<|user|>', 'system': '<|system|>', 'assistant': '<|assistant|>'} %}
+{% for m in messages if marks[m.role] is defined %}
+{{ marks[m.role] }}
+{{ m.content ~ eos_token }}
+{% endfor %}
+{% if add_generation_prompt and messages %}
+{{ marks.assistant }}
+{% endif %}"""
+# Vicuna: one line of names and texts, after an introduction.
+T["vicuna"] = """{%- set spoken = messages | rejectattr('role', 'equalto', 'system') | list %}
+{%- set intro = messages | selectattr('role', 'equalto', 'system') | map(attribute='content') | first | default('Someone asks an assistant, who answers.', true) %}
+{{- intro }}
+{%+ for m in spoken %}{% if m.role == 'user' %} USER: {{ m.content.strip() }}{% elif m.role == 'assistant' %} ASSISTANT: {{ m.content | trim ~ eos_token }}{% endif %}{% endfor %}
+{%- if add_generation_prompt %}{{ ' ASSISTANT:' }}{% endif %}"""
+# Alpaca: headings and texts.
 T["alpaca"] = """{% macro part(name, text='') -%}
 ### {{ name }}:
 {{ text | trim }}
@@ -445,82 +331,89 @@ T["alpaca"] = """{% macro part(name, text='') -%}
 ### Response:
 {% endif %}
 """
-T["command_r"] = """{{ bos_token }}{% if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}{% set system_message = messages[0]['content'] %}{% elif false == true %}{% set loop_messages = messages %}{% set system_message = 'unused' %}{% else %}{% set loop_messages = messages %}{% set system_message = false %}{% endif %}{% if system_message != false %}{{ '<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>' + system_message + '<|END_OF_TURN_TOKEN|>' }}{% endif %}{% for message in loop_messages %}{% set content = message['content'] %}{% if message['role'] == 'user' %}{{ '<|START_OF_TURN_TOKEN|><|USER_TOKEN|>' + content.strip() + '<|END_OF_TURN_TOKEN|>' }}{% elif message['role'] == 'assistant' %}{{ '<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>'  + content.strip() + '<|END_OF_TURN_TOKEN|>' }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>' }}{% endif %}"""
-T["command_r_tools"] = """{%- macro json_to_python_type(json_spec) %}
-{%- set basic_type_map = {"string": "str", "number": "float", "integer": "int", "boolean": "bool"} %}
-{%- if basic_type_map[json_spec.type] is defined %}
-    {{- basic_type_map[json_spec.type] }}
-{%- elif json_spec.type == "array" %}
-    {{- "List[" + json_to_python_type(json_spec['items']) + "]" }}
-{%- elif json_spec.type is iterable and json_spec.type is not string %}
-    {{- "Union[" }}
-    {%- for t in json_spec.type %}
-      {{- json_to_python_type({"type": t}) }}
-      {%- if not loop.last %}
-        {{- "," }}
-      {%- endif %}
-    {%- endfor %}
-    {{- "]" }}
-{%- else %}
-    {{- "Any" }}
-{%- endif %}
-{%- endmacro %}
-{%- macro describe(tools) %}
-{%- for tool in tools %}
-    {%- if loop.index0 != 0 %}
-        {{- '\\n\\n' }}
-    {%- endif %}
-{{- '```python\\ndef ' + tool.function.name + '(' }}
-    {%- for name, fields in tool.function.parameters.properties|items %}
-        {%- if loop.index0 != 0 %}
-            {{- ', ' }}
-        {%- endif %}
-{{- name + ": " }}
-        {%- if not (name in tool.function.parameters.required) %}
-{{- 'Optional[' + json_to_python_type(fields) + '] = None' }}
-        {%- else %}
-{{- json_to_python_type(fields) }}
-        {%- endif %}
-    {%- endfor %}
-{{- ') -> List[Dict]:\\n    \\"\\"\\"' ~ tool.function.description | replace('\\n', ' ') | indent(4) ~ '\\"\\"\\"\\n    pass\\n```' }}
+# Command R: a mark for each turn and one for who speaks.
+T["command_r"] = """{%- macro turn(who, text) -%}
+<|START_OF_TURN_TOKEN|><|{{ who | upper }}_TOKEN|>{{ text }}
+{%- endmacro -%}
+{{- bos_token -}}
+{%- for m in messages -%}
+  {%- if m.role == 'system' -%}{{ turn('system', m.content) }}
+  {%- else -%}{{ turn('chatbot' if m.role == 'assistant' else m.role, m.content.strip()) }}
+  {%- endif -%}
+  <|END_OF_TURN_TOKEN|>
+{%- endfor -%}
+{{- turn('chatbot', '') if add_generation_prompt -}}"""
+# Command R with functions: each is described as a Python function.
+T["command_r_tools"] = """{%- macro python(schema) -%}
+  {%- set simple = dict(string='str', number='float', integer='int', boolean='bool') -%}
+  {%- if schema.type is string -%}
+    {%- if schema.type == 'array' -%}List[{{ python(schema['items']) }}]
+    {%- else -%}{{ simple.get(schema.type, 'Any') }}
+    {%- endif -%}
+  {%- elif schema.type is sequence -%}
+    {%- for kind in schema.type -%}{{ ' | ' if not loop.first }}{{ python(dict(type=kind)) }}{%- endfor -%}
+  {%- else -%}Any
+  {%- endif -%}
+{%- endmacro -%}
+{%- macro signature(f) -%}
+  def {{ f.name }}(
+  {%- for name, schema in f.parameters.properties | dictsort -%}
+    {{- ', ' if not loop.first }}{{ name }}: {{ python(schema) }}{{ '' if name in f.parameters.required else ' = None' }}
+  {%- endfor -%}
+  ):
+  {{- '\\n' ~ ('\\"\\"\\"' ~ f.description ~ '\\"\\"\\"') | indent(4, true) ~ '\\n' }}
+{%- endmacro -%}
+{{- bos_token }}
+{%- for tool in tools or [] %}
+{%- if loop.first %}{{ '# Functions\\n' }}{% endif %}
+{{- '```python\\n' ~ signature(tool.function) ~ '```\\n' }}
 {%- endfor %}
-{%- endmacro %}
-{{- bos_token }}{{ '# Tools\\n' + describe(tools or []) if tools else '' }}
-{%- for message in messages %}
-    {%- set tag = {'user': 'USER', 'assistant': 'CHATBOT', 'system': 'SYSTEM', 'tool': 'SYSTEM'}[message.role] %}
-    {{- '<|' ~ tag ~ '|>' ~ (message.content or '') ~ (message.tool_calls | map(attribute='function') | map(attribute='name') | join(', ') if message.tool_calls else '') }}
+{%- for m in messages %}
+  {%- set who = {'assistant': 'CHATBOT', 'user': 'USER'}.get(m.role, 'SYSTEM') %}
+  {%- set called = m.tool_calls | default([], true) | map(attribute='function') | map(attribute='name') | join(', ') %}
+  {{- '<|' ~ who ~ '|>' ~ (m.content or '') ~ called }}
 {%- endfor %}"""
-T["granite"] = """{%- set tools_system_message_prefix = 'You are a helpful assistant with access to tools.' %}
-{%- set today = strftime_now('%B %d, %Y') %}
-{%- if messages[0]['role'] == 'system' %}
-  {%- set system_message = messages[0]['content'] %}
-  {%- set loop_messages = messages[1:] %}
-{%- else %}
-  {%- set system_message = "Knowledge Cutoff Date: April 2024.\\nToday's Date: " ~ today ~ "." %}
-  {%- if tools %}
-    {%- set system_message = system_message + '\\n' + tools_system_message_prefix %}
-  {%- endif %}
-  {%- set loop_messages = messages %}
+# Granite: roles between marks; functions in a turn of their own; the date where no system speaks.
+T["granite"] = """{%- macro part(role, text) %}<|start_of_role|>{{ role }}<|end_of_role|>{{ text }}<|end_of_text|>
+{% endmacro %}
+{%- if not messages or messages[0].role != 'system' %}
+  {{- part('system', 'It is ' ~ strftime_now('%B %d, %Y') ~ '.' ~ (' Functions are at hand.' if tools else '')) }}
 {%- endif %}
-{{- '<|start_of_role|>system<|end_of_role|>' + system_message + '<|end_of_text|>\\n' }}
-{%- if tools %}
-  {{- '<|start_of_role|>tools<|end_of_role|>' }}
-  {{- tools | tojson(indent=2) }}
-  {{- '<|end_of_text|>\\n' }}
-{%- endif %}
-{%- for message in loop_messages %}
-  {{- '<|start_of_role|>' + message['role'] + '<|end_of_role|>' + (message['content'] if message['content'] else message['tool_calls'] | tojson) + '<|end_of_text|>\\n' }}
-  {%- if loop.last and add_generation_prompt %}
-    {{- '<|start_of_role|>assistant' }}
-      {%- if controls %}
-        {{- ' ' + controls | tojson()}}
-      {%- endif %}
-    {{- '<|end_of_role|>' }}
+{%- for m in messages %}
+  {%- if tools and (loop.first and m.role != 'system' or loop.index == 2 and messages[0].role == 'system') %}
+    {{- part('tools', tools | tojson(indent=2)) }}
   {%- endif %}
+  {{- part(m.role, m.content or m.tool_calls | tojson) }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+  {{- '<|start_of_role|>assistant' ~ (' ' ~ controls | tojson if controls else '') ~ '<|end_of_role|>' }}
+{%- endif %}"""
+# Falcon: names and texts, a line each.
+T["falcon"] = """{%- set names = {'system': 'System', 'user': 'User', 'assistant': 'Falcon'} -%}
+{%- set lines = namespace(all=[]) -%}
+{%- for m in messages if m.role in names -%}
+  {%- set text = m.content | trim if m.role != 'assistant' else m.content -%}
+  {%- if m.role == 'user' -%}{%- set text = text | replace('\\r\\n', '\\n') | replace('\\n\\n', '\\n') -%}{%- endif -%}
+  {%- set lines.all = lines.all + [names[m.role] ~ ': ' ~ text] -%}
+{%- endfor -%}
+{{- (lines.all + (['Falcon:'] if add_generation_prompt else [])) | join('\\n') -}}"""
+# OLMo: the text begins with the end mark; answers end with it.
+T["olmo"] = """{{ eos_token }}{% for m in messages %}
+{% set ends = eos_token if m.role == 'assistant' else '' %}
+{{- '<|' ~ m.role ~ '|>\\n' ~ m.content ~ ends ~ ('' if loop.last and ends else '\\n') }}
+{%- if loop.last and add_generation_prompt %}<|assistant|>
+{% endif %}
 {%- endfor %}"""
-T["falcon"] = """{% for message in messages %}{% if not loop.first %}{{ '\\n' }}{% endif %}{% if message['role'] == 'system' %}{{ 'System: ' ~ message['content'].strip() }}{% elif message['role'] == 'user' %}{{ 'User: ' ~ message['content'].strip().replace('\\r\\n', '\\n').replace('\\n\\n', '\\n') }}{% elif message['role'] == 'assistant' %}{{ 'Falcon: ' ~ message['content'] }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '\\n' + 'Falcon:' }}{% endif %}"""
-T["olmo"] = """{{ eos_token }}{% for message in messages %}{% if message['role'] == 'system' %}{{ '<|system|>\\n' + message['content'] + '\\n' }}{% elif message['role'] == 'user' %}{{ '<|user|>\\n' + message['content'] + '\\n' }}{% elif message['role'] == 'assistant' %}{% if not loop.last %}{{ '<|assistant|>\\n'  + message['content'] + eos_token + '\\n' }}{% else %}{{ '<|assistant|>\\n'  + message['content'] + eos_token }}{% endif %}{% endif %}{% if loop.last and add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}{% endfor %}"""
-T["yi"] = """{% if not add_generation_prompt is defined %}{% set add_generation_prompt = false %}{% endif %}{% if messages[0]['role'] == 'system' %}{% set system_message = messages[0]['content'] %}{% endif %}{% if system_message is defined %}{{ system_message }}{% endif %}{% for message in messages %}{% set content = message['content'] %}{% if message['role'] == 'user' %}{{ '<|im_start|>user\\n' + content + '<|im_end|>\\n<|im_start|>assistant\\n' }}{% elif message['role'] == 'assistant' %}{{ content + '<|im_end|>' + '\\n' }}{% endif %}{% endfor %}"""
+# Yi: the question opens the answer's turn at once.
+T["yi"] = """{%- for m in messages -%}
+  {%- if m.role == 'user' -%}
+    {{- '<|im_start|>user\\n%(q)<|im_end|>\\n<|im_start|>assistant\\n' | replace('%(q)', m.content) -}}
+  {%- elif m.role == 'assistant' -%}
+    {{- m.content ~ '<|im_end|>\\n' -}}
+  {%- elif loop.first -%}
+    {{- m.content -}}
+  {%- endif -%}
+{%- endfor -%}"""
 
 TOOLS = [
     {"type": "function", "function": {
