@@ -17,5 +17,6 @@
 #include "runtime/device/model.h"
 #include "runtime/device/module.h"
 #include "runtime/device/step.h"
+#include "runtime/device/weights.h"
 #include "runtime/kv_cache/kv_cache.h"
 #include "runtime/tensor/tensor.h"

@@ -117,6 +117,10 @@ int inspect_command(const Options& o) {
       j.set("kind", Json(index.error().kind));
       j.set("message", Json(index.error().message));
       j.set("file", Json(o.files[0]));
+      JsonArray notes;
+      for (const std::string& note : index.error().notes) notes.emplace_back(note);
+      j.set("notes", Json(std::move(notes)));
+      j.set("help", Json(index.error().help));
       std::printf("%s\n", dump(Json(std::move(j))).c_str());
     } else {
       std::fprintf(stderr, "error: %s\n", index.error().text().c_str());

@@ -82,6 +82,7 @@ void add_load(CLI::App& app, Options& o) {
 void add_run(CLI::App& app, Options& o) {
   add_config(app, o);
   add_load(app, o);
+  each_handed_on(app, o, "--adapter", "folder of a low-rank adapter to merge into the weights; may be given again");
   app.add_option("--mode", o.mode, "exact or fast")->check(one_of({"exact", "fast"}));
   app.add_option("--backend", o.backend, "cpu or vulkan")->check(one_of({"cpu", "vulkan"}));
   app.add_option("--device", o.device, "which device");

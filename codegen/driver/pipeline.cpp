@@ -190,6 +190,7 @@ const diag::Code& code_of(const std::string& kind) {
   if (kind == "parts") return code::parts_incomplete;
   if (kind == "one-of") return code::no_alternative;
   if (kind == "architecture") return code::metadata_config;
+  if (kind == "list-length") return code::list_length;
   assert(kind == "unexpected-tensor");
   return code::tensor_unexpected;
 }

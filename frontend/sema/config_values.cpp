@@ -147,7 +147,12 @@ Value ObjectBinder::read_named(const Json& json, const ast::NamedType& type, con
         return wrong(json, type, field, key, whole ? "write it as a whole number, without a point or exponent" : "");
       }
       const auto value = json.as_int();
-      if (value && (resolved.kind == TypeName::Kind::integer || *value >= 1)) return Value::integer(*value);
+#ifdef MODELC_PLANTED_FAULT                                 // tests/fuzz: the fuzzer must find this one
+      constexpr bool in_range = true;
+#else
+      const bool in_range = resolved.kind == TypeName::Kind::integer || (value && *value >= 1);
+#endif
+      if (value && in_range) return Value::integer(*value);
       b_.tree
           .error(ev_.sink(), diag::code::config_out_of_range, json,
                  "`" + key + "` is " + json_text(json) + ": " +

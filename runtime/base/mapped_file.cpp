@@ -149,6 +149,19 @@ Result<MappedFile> MappedFile::from(const ReadFile& file, FileAccess access) {
   return m;
 }
 
+Result<MappedFile> MappedFile::of(std::span<const std::byte> bytes, std::string name) {
+  MappedFile m;
+  m.path_ = std::move(name);
+  m.size_ = bytes.size();
+  if (m.size_ == 0) return m;
+  auto* at = static_cast<std::byte*>(::operator new(m.size_, read_alignment, std::nothrow));
+  if (!at)
+    return Error{"out-of-memory", "no memory is left for " + quote(m.path_) + " of " + counted(std::uint64_t{m.size_}, "byte"), {}, {}};
+  std::memcpy(at, bytes.data(), m.size_);
+  m.data_ = at;
+  return m;
+}
+
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
       mapped_(std::exchange(other.mapped_, false)), guard_(std::move(other.guard_)) {}

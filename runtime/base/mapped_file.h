@@ -55,6 +55,8 @@ class MappedFile {
   static Result<MappedFile> open(const std::string& path, FileAccess access = FileAccess::map);
   // Maps or reads a file that is open. Its size must still be `file.size()` ("file-shrunk", "file-grown").
   static Result<MappedFile> from(const ReadFile& file, FileAccess access = FileAccess::map);
+  // A copy of bytes that were in no file, with a name to call them by ("out-of-memory").
+  static Result<MappedFile> of(std::span<const std::byte> bytes, std::string name);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   MappedFile(const MappedFile&) = delete;

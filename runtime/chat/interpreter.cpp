@@ -330,7 +330,11 @@ Value Interpreter::item(Place place, const Value& object, const Value& key) {
   if (index && (object.list() || object.string())) {
     const auto at = [&](std::size_t size) -> std::optional<std::size_t> {
       const std::int64_t i = *index < 0 ? *index + static_cast<std::int64_t>(size) : *index;
+#ifdef MODELC_PLANTED_FAULT                                 // tests/fuzz: the fuzzer must find this one
+      if (i < 0 || i > static_cast<std::int64_t>(size)) return std::nullopt;
+#else
       if (i < 0 || i >= static_cast<std::int64_t>(size)) return std::nullopt;
+#endif
       return static_cast<std::size_t>(i);
     };
     if (object.list()) {

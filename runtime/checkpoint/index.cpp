@@ -48,8 +48,10 @@ Status CheckpointIndex::add(CheckpointFile file, std::vector<TensorInfo> tensors
                  {},
                  "files that repeat each other's tensors are no parts of one checkpoint: name the one that is meant"};
   }
-  by_name_.reserve(tensors_.size() + tensors.size());
-  tensors_.reserve(tensors_.size() + tensors.size());
+  if (tensors.size() > 1) {                                // of one after the other it would be a copy of all each time
+    by_name_.reserve(tensors_.size() + tensors.size());
+    tensors_.reserve(tensors_.size() + tensors.size());
+  }
   for (TensorInfo& t : tensors) {
     t.file = number;
     const auto [at, fresh] = by_name_.emplace(t.name, static_cast<std::uint32_t>(tensors_.size()));

@@ -44,6 +44,7 @@ struct CheckpointFile {
   std::int64_t modified = 0;
   std::size_t header_bytes = 0;                                    // up to the first byte of data
   std::vector<std::pair<std::string, std::string>> metadata;       // strings of its header, in order
+  std::shared_ptr<const MappedFile> memory;                        // the bytes, of what lies in no file
 };
 
 enum class CheckpointFormat : std::uint8_t { safetensors, gguf };

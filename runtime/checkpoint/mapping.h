@@ -15,6 +15,7 @@
 #include "runtime/base/result.h"
 #include "runtime/checkpoint/index.h"
 #include "runtime/checkpoint/transform.h"
+#include "runtime/checkpoint/weight_value.h"
 
 namespace modelc {
 
@@ -29,7 +30,11 @@ struct MappingWeight {
   bool has_default = false;
   std::string own = {};                                    // its path in its module: "weight"; "": the last component
 };
-struct MappingOptions { bool strict = true; bool auto_cast = false; };
+struct MappingOptions {
+  bool strict = true;                                      // false: tensors that nothing asks for are noted, not refused
+  bool auto_cast = false;                                  // f32 ↔ bf16 where a weight declares its dtype
+  const WeightMap* given = nullptr;                        // weights by the model's names, taken instead of the checkpoint's
+};
 
 // Rows of a tensor of the file: its elements [first, first + rows) along axis 0 (a scalar has one row).
 struct WeightPart {
@@ -41,7 +46,7 @@ struct WeightPart {
 };
 // Where a weight comes from. One data type for the check, the load and the evaluator; weight_data.h reads it.
 struct WeightSource {
-  enum class Kind : std::uint8_t { tensor, alias, default_value } kind = Kind::tensor;
+  enum class Kind : std::uint8_t { tensor, alias, default_value, given } kind = Kind::tensor;
   // Without a plan the parts' rows, one after the other, are the weight's rows, in its order: they can stay where they
   // lie, each in its own encoding. With one, the parts are whole tensors, and the weight is result `pick` of the plan.
   std::vector<WeightPart> parts;
@@ -49,15 +54,18 @@ struct WeightSource {
   std::size_t pick = 0;
   // Of an alias whose own tensors are there too: where they are. Both must be equal.
   std::shared_ptr<const WeightSource> own;
+  std::optional<WeightValue> value = {};                   // of a given one
+  std::optional<DType> cast = {};                          // what auto_cast makes of it
 
   bool as_stored() const {                                 // no bytes have to be made
     for (const WeightPart& p : parts)
       if (p.encode) return false;
-    return plan == nullptr;
+    return plan == nullptr && !value && !cast;
   }
 };
 struct Problem {                                           // one line of the report, grouped over alike names
-  std::string kind;                                        // missing-weight, unexpected-tensor, shape, dtype, layout, parts, one-of, architecture
+  std::string kind;                                        // missing-weight, unexpected-tensor, unknown-weight, shape, dtype, layout, parts,
+                                                           // one-of, architecture, list-length
   std::string message;
   std::vector<std::string> notes;
   std::string help;

@@ -11,7 +11,10 @@ namespace modelc {
 
 CheckpointData::CheckpointData(std::shared_ptr<const CheckpointIndex> index, FileAccess access)
     : index_(std::move(index)), access_(access) {
-  for (std::size_t i = 0; i < index_->files().size(); ++i) slots_.push_back(std::make_unique<Slot>());
+  for (const CheckpointFile& file : index_->files()) {
+    slots_.push_back(std::make_unique<Slot>());
+    slots_.back()->file = file.memory;
+  }
 }
 
 Result<TensorBytes> CheckpointData::bytes(std::string_view name) {
@@ -54,7 +57,8 @@ Result<TensorBytes> CheckpointData::bytes(const TensorInfo& tensor) {
     }
     mapped = slot.file;
   }
-  assert(tensor.offset <= mapped->size() && tensor.size <= mapped->size() - tensor.offset);
+  if (tensor.offset > mapped->size() || tensor.size > mapped->size() - tensor.offset)  // of an index that no reader made
+    return Error{"out-of-file", "tensor " + quote(tensor.name) + " reaches past the end of " + quote(file.label), {}, {}};
   return TensorBytes{tensor.size ? mapped->data() + tensor.offset : nullptr, static_cast<std::size_t>(tensor.size),
                      std::move(mapped)};
 }
@@ -69,9 +73,8 @@ Result<std::vector<float>> CheckpointData::read_f32(const TensorInfo& tensor) {
   // The index was checked: the elements fill the tensor's bytes, which lie in the file.
   std::vector<float> values(stored->size / static_cast<std::size_t>(block_bytes(tensor.encoding)) *
                             static_cast<std::size_t>(block_elements(tensor.encoding)));
-  const bool decoded = decode(tensor.encoding, stored->data, values);
-  assert(decoded);
-  (void)decoded;
+  if (!decode(tensor.encoding, stored->data, values))
+    return Error{"encoding", "tensor " + quote(tensor.name) + " stands for no real numbers", {}, {}};
   if (Status s = stored->owner->intact(); !s) return std::move(s.error());
   return values;
 }
@@ -113,7 +116,7 @@ Result<std::vector<std::int64_t>> CheckpointData::read_i64(const TensorInfo& ten
 void CheckpointData::release(std::uint32_t file) {
   assert(file < slots_.size());
   const std::lock_guard held(slots_[file]->lock);
-  slots_[file]->file.reset();
+  slots_[file]->file = index_->files()[file].memory;
 }
 
 }  // namespace modelc

@@ -44,6 +44,18 @@ HostArray rows_of(HostArray x, const WeightPart& part) {
 }  // namespace
 
 Result<HostArray> read_weight(CheckpointData& data, const Mapping& mapping, const WeightSource& source, const TensorShape& shape) {
+  if (source.cast) {
+    WeightSource as_stored = source;
+    as_stored.cast.reset();
+    auto x = read_weight(data, mapping, as_stored, shape);
+    return x ? cast(*x, *source.cast) : std::move(x);
+  }
+  if (source.value) {
+    const auto bytes = source.value->bytes();
+    HostArray copy{source.value->encoding(), shape, {bytes.begin(), bytes.end()}};
+    if (Status s = source.value->file()->intact(); !s) return std::move(s.error());
+    return copy;
+  }
   std::vector<HostArray> arrays;
   for (std::size_t i = 0; i < source.parts.size(); ++i) {
     const WeightPart& part = source.parts[i];
@@ -110,6 +122,7 @@ Result<std::string> compare_alias(CheckpointData& data, const Mapping& mapping, 
 }
 
 std::string describe(const CheckpointIndex& index, const WeightSource& source) {
+  if (source.value) return "given by the caller";
   if (source.parts.empty()) return "its default value";
   const TensorInfo& t = index.tensors()[source.parts[0].tensor];
   std::string s = index.file_of(t).label + ": " + t.name;

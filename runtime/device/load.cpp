@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/base/strings.h"
+#include "runtime/checkpoint/adapter.h"
 #include "runtime/checkpoint/mapping.h"
 #include "runtime/checkpoint/weight_data.h"
 #include "runtime/device/binder.h"
@@ -37,17 +38,22 @@ MappingWeight mapping_weight(const NamedParameter& p) {
 
 class Loader {
  public:
-  Loader(ModelImpl& impl, std::shared_ptr<const CheckpointIndex> index, const Mapping& mapping,
+  Loader(ModelImpl& impl, std::shared_ptr<const CheckpointIndex> index, const Mapping& mapping, const AdapterMerge& merge,
          const LoadOptions& options, LoadReport& report)
       : impl_(impl),
         index_(index),
         mapping_(mapping),
+        merge_(merge),
         data_(index, options.no_mmap ? FileAccess::read : FileAccess::map),
         report_(report) {}
 
-  Status place(const NamedParameter& p, const WeightSource& source) {
+  // Weight i of the tree.
+  Status place(std::size_t i, const NamedParameter& p) {
+    const WeightSource& source = mapping_.sources[i];
     Weight& w = *p.weight;
     ++report_.weights;
+    if (source.kind == WeightSource::Kind::default_value && merge_.changes(i))
+      return Error{"adapter", p.name + ": an adapter changes it, and the checkpoint has no such weight", {}, {}};
     if (source.kind == WeightSource::Kind::default_value) {
       w.source = "default " + shortest(*w.spec.default_value);
       return set_values(w, std::vector<float>(static_cast<std::size_t>(w.spec.shape.count()),
@@ -62,7 +68,19 @@ class Loader {
       if (!note) return std::move(note.error());
       report_.notes.push_back(std::move(*note));
     }
-    return bind(w, source, shape);
+    if (!merge_.changes(i)) return bind(w, source, shape);
+    w.source += ", with an adapter";
+    auto base = read_weight(data_, mapping_, source, shape);
+    if (!base) return std::move(base.error());
+    auto made = merge_.apply(i, *base);
+    if (!made) return std::move(made.error());
+    if (made->encoding != base->encoding) ++widened_[base->encoding];
+    WeightSource merged;
+    merged.kind = WeightSource::Kind::given;
+    auto value = WeightValue::of(made->encoding, shape, made->bytes);
+    if (!value) return std::move(value.error());
+    merged.value = std::move(*value);
+    return bind(w, merged, shape);
   }
 
   // What of the files' encodings no kernel reads.
@@ -70,10 +88,16 @@ class Loader {
     for (const auto& [encoding, n] : decoded_)
       report_.notes.push_back(counted(n, "weight") + " stored as " + std::string(name(encoding)) +
                               ", which no kernel reads yet: decoded to f32 in memory");
+    for (const auto& [encoding, n] : widened_)
+      report_.notes.push_back(counted(n, "weight") + " stored as " + std::string(name(encoding)) + " and changed by an adapter: f32 in memory");
   }
 
  private:
   void count(const WeightSource& source) {
+    if (source.value) {
+      report_.parameters += element_count(source.value->shape()).value_or(0);
+      report_.bytes += static_cast<std::int64_t>(source.value->bytes().size());
+    }
     for (const WeightPart& part : source.parts)
       for (std::size_t t : part.coded.empty() ? std::vector<std::size_t>{part.tensor} : part.coded) {
         if (!seen_.insert(t).second) continue;
@@ -175,11 +199,13 @@ class Loader {
   ModelImpl& impl_;
   std::shared_ptr<const CheckpointIndex> index_;
   const Mapping& mapping_;
+  const AdapterMerge& merge_;
   CheckpointData data_;
   LoadReport& report_;
   std::map<const TensorInfo*, const Buffer*> placed_;
   std::set<std::size_t> seen_;
   std::map<Encoding, std::uint64_t> decoded_;              // weights, by what no kernel reads
+  std::map<Encoding, std::uint64_t> widened_;              // weights that an adapter changed, by how they were packed
 };
 
 Result<std::shared_ptr<Device>> device_for(const LoadOptions& options) {
@@ -189,15 +215,33 @@ Result<std::shared_ptr<Device>> device_for(const LoadOptions& options) {
   return std::shared_ptr<Device>(std::move(*device));
 }
 
+Result<AdapterMerge> open_adapters(const LoadOptions& options, const std::vector<MappingWeight>& weights, const MappingRules& rules,
+                                   const Mapping& mapping) {
+  if (options.adapters.empty()) return AdapterMerge();
+  std::vector<Adapter> adapters;
+  for (const std::string& folder : options.adapters) {
+    auto adapter = Adapter::open(folder, options.no_mmap ? FileAccess::read : FileAccess::map);
+    if (!adapter) return std::move(adapter.error());
+    adapters.push_back(std::move(*adapter));
+  }
+  return AdapterMerge::bind(std::move(adapters), weights, rules, mapping);
+}
+
 }  // namespace
 
 Status Model::load_weights(const CheckpointIndex& checkpoint, std::span<const CheckpointRulesData> rules,
                            const LoadOptions& options) {
-  return load_weights(checkpoint, rules_for(rules, checkpoint), options);
+  CheckpointIndex safetensors;                             // for the name of the format
+  return load_weights(checkpoint, rules_for(rules, checkpoint), rules_for(rules, safetensors), options);
 }
 
 Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules,
                            const LoadOptions& options) {
+  return load_weights(checkpoint, rules, rules, options);
+}
+
+Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules,
+                           const CheckpointRulesData& adapter_rules, const LoadOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   auto device = device_for(options);
   if (!device) return std::move(device.error());
@@ -225,14 +269,17 @@ Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRu
   impl_->states = tree.states();
   std::vector<MappingWeight> weights;
   for (const NamedParameter& p : tree.weights()) weights.push_back(mapping_weight(p));
-  const Mapping mapping = map_weights(weights, rules, checkpoint, {options.strict, options.auto_cast});
+  const Mapping mapping = map_weights(weights, rules, checkpoint, {options.strict, options.auto_cast, &options.weights});
   if (!mapping.problems.empty()) return as_error(mapping);
   report_.notes = mapping.notes;
+  auto merge = open_adapters(options, weights, adapter_rules, mapping);
+  if (!merge) return std::move(merge.error());
+  report_.notes.insert(report_.notes.end(), merge->notes().begin(), merge->notes().end());
 
   try {
-    Loader loader(*impl_, std::make_shared<const CheckpointIndex>(checkpoint), mapping, options, report_);
+    Loader loader(*impl_, std::make_shared<const CheckpointIndex>(checkpoint), mapping, *merge, options, report_);
     for (std::size_t i = 0; i < weights.size(); ++i)
-      if (Status s = loader.place(tree.weights()[i], mapping.sources[i]); !s) return s;
+      if (Status s = loader.place(i, tree.weights()[i]); !s) return s;
     loader.note_decoded();
     ModelBinder binder(*impl_);
     for (Module* m : tree.bottom_up()) m->bind(binder);

@@ -15,6 +15,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "runtime/checkpoint/index.h"
+#include "runtime/checkpoint/weight_value.h"
 #include "runtime/device/module.h"
 #include "runtime/device/step.h"
 
@@ -26,6 +27,8 @@ struct LoadOptions {
   bool strict = true;                                      // false: extra tensors are allowed; a missing one never is
   bool auto_cast = false;                                  // f32 ↔ bf16 where a weight declares its dtype
   bool no_mmap = false;
+  WeightMap weights = {};                                  // by the model's own names: taken instead of the checkpoint's
+  std::vector<std::string> adapters = {};                  // folders of low-rank adapters, merged in this order
   CpuOptions cpu = {};
   std::shared_ptr<Device> device = {};                     // none: a CPU device made from `cpu`
 };
@@ -143,7 +146,8 @@ class Model : public Module {
   // Generated load() calls it on a fresh object: binds every weight (strict, all problems in one Error), computes
   // constants, calls bind() bottom up.
   Status load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules, const LoadOptions& options);
-  // The same with the rules of several formats: those of the checkpoint's count.
+  // The same with the rules of several formats: those of the checkpoint's count, and those for safetensors say what an
+  // adapter's tensors are.
   Status load_weights(const CheckpointIndex& checkpoint, std::span<const CheckpointRulesData> rules,
                       const LoadOptions& options);
   // Generated: runs entry `index` on device tensors; inputs and outputs in the order of entries()[index].
@@ -154,6 +158,8 @@ class Model : public Module {
 
  private:
   friend class State;
+  Status load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules, const CheckpointRulesData& adapter_rules,
+                      const LoadOptions& options);
   Result<std::map<std::string, HostTensor>> call_at(const std::string& entry, State* state, StepAt at,
                                                     const std::map<std::string, HostTensor>& inputs);
   std::unique_ptr<ModelImpl> impl_;                        // buffers, step values, arena, hooks

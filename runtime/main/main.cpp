@@ -10,7 +10,24 @@ namespace modelc {
 
 namespace main_program {
 
+namespace {
+bool as_json = false;                                      // --json: errors are objects, on a line of their own
+}
+
 int fail(const Error& error) {
+  if (as_json) {
+    JsonObject j;
+    j.set("severity", Json("error"));
+    j.set("kind", Json(error.kind));
+    j.set("message", Json(error.message));
+    JsonArray notes;
+    for (const std::string& note : error.notes) notes.emplace_back(note);
+    j.set("notes", Json(std::move(notes)));
+    j.set("help", Json(error.help));
+    std::printf("%s\n", dump(Json(std::move(j))).c_str());
+    std::fflush(stdout);
+    return 1;
+  }
   std::fflush(stdout);
   std::fprintf(stderr, "error: %s\n", error.text().c_str());
   return 1;
@@ -41,6 +58,7 @@ int stock_main(int argc, const char* const* argv, const ModelFactory& factory) {
   try {
     Options options;
     if (const auto status = parse(argc, argv, factory, options)) return *status;
+    as_json = options.json;
     switch (options.command) {
       case Command::generate: return run_generate(options, factory);
       case Command::verify: return run_verify(options, factory);

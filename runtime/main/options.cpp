@@ -37,6 +37,7 @@ void add_shared(CLI::App& app, Options& o) {
   app.add_flag("--no-mmap", o.load.no_mmap, "read the weights into memory instead of mapping them");
   app.add_flag_callback("--no-strict", [&o] { o.load.strict = false; }, "allow tensors that the model does not have");
   app.add_flag("--auto-cast", o.load.auto_cast, "f32 and bf16 for each other where a weight declares its type");
+  app.add_option("--adapter", o.load.adapters, "folder of a low-rank adapter (PEFT's) to merge into the weights; may be given again")->allow_extra_args(false);
   app.add_flag("--allow-trailing-bytes", o.open.allow_trailing, "accept bytes of a weight file that no tensor covers");
   app.add_flag("--json", o.json, "results for a program");
 }

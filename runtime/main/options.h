@@ -66,7 +66,7 @@ struct Loaded {
 };
 std::optional<Loaded> load(const Options& options, const ModelFactory& factory);
 
-// "error: …" with notes and help, on stderr; gives 1.
+// "error: …" with notes and help, on stderr; with --json the same as an object, on stdout. Gives 1.
 int fail(const Error& error);
 
 }  // namespace modelc::main_program

@@ -66,7 +66,12 @@ class GgufReader {
     const auto value = metadata_.find(key(name));
     const auto number = value ? value->as_int() : std::nullopt;
     if (!number) return -1;
-    if (*number < 0 || *number >= static_cast<std::int64_t>(tokens_.size())) {
+#ifdef MODELC_PLANTED_FAULT                                 // tests/fuzz: the fuzzer must find this one
+    constexpr bool no_token = false;
+#else
+    const bool no_token = *number < 0 || *number >= static_cast<std::int64_t>(tokens_.size());
+#endif
+    if (no_token) {
       fail("tokenizer-vocabulary", key(name) + " is " + std::to_string(*number) + ", and there are " + counted(tokens_.size(), "token"));
       return -1;
     }

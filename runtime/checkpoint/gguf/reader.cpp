@@ -226,7 +226,7 @@ class HeaderReader {
   }
 
   bool read_numbers(detail::MetadataNode& node, MetadataType type, std::uint64_t n) {
-    const std::uint64_t bytes = n * value_bytes(type);  // n was bounded by the bytes that are left
+    const std::uint64_t bytes = n * value_bytes(type);  // bounded: n is at most the bytes that are left
     if (!need(bytes, "a metadata value")) return false;
     node.offset = static_cast<std::uint32_t>(at_ - fixed_bytes);
     if (type == MetadataType::boolean)
@@ -407,7 +407,12 @@ class HeaderReader {
       }
       std::uint64_t end = 0;
       const bool wraps = __builtin_add_overflow(t.offset, t.size, &end);
-      if (wraps || end > there) {
+#ifdef MODELC_PLANTED_FAULT                                 // tests/fuzz: the fuzzer must find this one
+      constexpr bool past_the_end = false;
+#else
+      const bool past_the_end = wraps || end > there;
+#endif
+      if (past_the_end) {
         const std::string what = "tensor " + quote(t.name) + ": " + std::string(modelc::name(t.encoding)) + " " +
                                  shape_text(t.shape) + " takes " + counted(t.size, "byte") + " from offset " +
                                  grouped(t.offset) + " of the data";

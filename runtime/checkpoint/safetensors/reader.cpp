@@ -20,19 +20,25 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 #include "runtime/base/json.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/strings.h"
 #include "runtime/encoding/convert.h"
 #include "runtime/checkpoint/first_bytes.h"
+#include "runtime/checkpoint/safetensors/members.h"
 
 namespace modelc {
 namespace {
 
 constexpr std::uint64_t length_bytes = 8;
-// About 400,000 tensors. A header of brackets alone could otherwise ask for twenty times its size in memory.
-constexpr std::size_t max_header_values = 4'000'000;
+// The header is read member by member, and each by a small tree, as a header of brackets alone could otherwise ask for twenty
+// times its size in memory: dtype, shape and offsets of a tensor; the strings of __metadata__.
+constexpr std::size_t max_tensor_values = 1'000, max_metadata_values = 200'000;
+constexpr int max_depth = 64;
+// No entry of a tensor is shorter: room for so many is never too little. It is used as far as there are tensors.
+constexpr std::size_t least_entry = 50;
 
 struct DtypeRow {
   std::string_view spelling;
@@ -124,24 +130,61 @@ class HeaderReader {
       return refuse("header-json", text.empty() ? "the header is empty; it must be a JSON object"
                                                 : "the header is no JSON object: it begins with " +
                                                       quote(std::string_view(text).substr(0, 8)));
+    name_ = printable(label_) + ": header";
+    out_.tensors.reserve(text.size() / least_entry + 1);
+    bool metadata = false, refused = false;
+    const Status walked = each_member(text, name_, length_bytes, max_depth, [&](const JsonText& key, const JsonText& value) {
+      const auto name = parse(key, 1);
+      const std::string* string = name ? name->as_string() : nullptr;
+      if (string == nullptr) return !(refused = true);
+      const bool is_metadata = *string == "__metadata__";
+      if (is_metadata && std::exchange(metadata, true)) {
+        refused = true;
+        return refuse("header-json", "two members are called __metadata__, the second at byte " + grouped(length_bytes + key.at));
+      }
+      const auto entry = parse(value, is_metadata ? max_metadata_values : max_tensor_values);
+      refused = !entry || !(is_metadata ? read_metadata(*entry) : read_tensor(*string, *entry));
+      if (!is_metadata && !refused) key_at_.push_back(static_cast<std::uint32_t>(key.at));
+      return !refused;
+    });
+    if (refused) return false;
+    if (!walked) return refuse_json(walked.error());
+    return check_names();
+  }
+
+  bool refuse_json(Error error) {
+    error_ = std::move(error);
+    if (error_.kind != "json-depth") error_.kind = "header-json";
+    if (label_ != file_.path()) error_.notes.push_back("file " + quote(file_.path(), 1000));
+    return false;
+  }
+
+  std::optional<Json> parse(const JsonText& part, std::size_t max_values) {
     JsonOptions json;
-    json.name = printable(label_) + ": header";
-    json.max_values = max_header_values;
+    json.name = name_;
+    json.max_depth = max_depth - 1;
+    json.max_values = max_values;
     json.places_are_bytes = true;
-    json.byte_base = length_bytes;
-    json.root_duplicate_kind = "duplicate-name";
-    Result<Json> root = parse_json(text, json);
-    if (!root) {
-      error_ = std::move(root.error());
-      if (error_.kind != "json-depth" && error_.kind != "duplicate-name") error_.kind = "header-json";
-      if (label_ != file_.path()) error_.notes.push_back("file " + quote(file_.path(), 1000));
-      return false;
-    }
-    const JsonObject& members = *root->as_object();
-    out_.tensors.reserve(members.size());
-    for (const JsonMember& m : members)
-      if (m.key == "__metadata__" ? !read_metadata(m.value) : !read_tensor(m)) return false;
-    return true;
+    json.byte_base = length_bytes + part.at;
+    Result<Json> value = parse_json(part.text, json);
+    if (value) return std::move(*value);
+    refuse_json(std::move(value.error()));
+    return std::nullopt;
+  }
+
+  // Of two tensors with one name, the one that stands first in the header is the first.
+  bool check_names() {
+    std::vector<std::uint32_t> order(out_.tensors.size());
+    std::iota(order.begin(), order.end(), 0u);
+    const auto name = [&](std::uint32_t i) -> const std::string& { return out_.tensors[i].name; };
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return name(a) != name(b) ? name(a) < name(b) : a < b; });
+    std::optional<std::pair<std::uint32_t, std::uint32_t>> twice;
+    for (std::size_t i = 1; i < order.size(); ++i)
+      if (name(order[i - 1]) == name(order[i]) && (!twice || order[i] < twice->second)) twice = {order[i - 1], order[i]};
+    if (!twice) return true;
+    refuse("duplicate-name", "header: byte " + grouped(length_bytes + key_at_[twice->second]) + ": duplicate key " + quote(name(twice->second)) +
+                                 ", first at byte " + grouped(length_bytes + key_at_[twice->first]));
+    return false;
   }
 
   bool read_metadata(const Json& value) {
@@ -159,12 +202,12 @@ class HeaderReader {
     return true;
   }
 
-  bool read_tensor(const JsonMember& member) {
+  bool read_tensor(const std::string& name, const Json& value) {
     TensorInfo t;
-    t.name = member.key;
-    const JsonObject* entry = member.value.as_object();
+    t.name = name;
+    const JsonObject* entry = value.as_object();
     if (!entry)
-      return refuse_tensor("header-json", t, "its entry is " + std::string(kind_name(member.value.kind())) +
+      return refuse_tensor("header-json", t, "its entry is " + std::string(kind_name(value.kind())) +
                                                  "; it must be an object with dtype, shape and data_offsets");
     const Json* dtype = entry->find("dtype");
     const Json* shape = entry->find("shape");
@@ -222,7 +265,12 @@ class HeaderReader {
     if (static_cast<std::uint64_t>(*size) != *end - *begin)
       return refuse_tensor("size-mismatch", t, what + " takes " + counted(static_cast<std::uint64_t>(*size), "byte") +
                                                    ", but " + range + " span " + grouped(*end - *begin));
-    if (*end > data_size_)
+#ifdef MODELC_PLANTED_FAULT                                 // tests/fuzz: the fuzzer must find this one
+    constexpr bool past_the_end = false;
+#else
+    const bool past_the_end = *end > data_size_;
+#endif
+    if (past_the_end)
       return refuse_tensor("out-of-file", t,
                            range + " reach past the end of the file, which holds " + counted(data_size_, "byte") +
                                " of data: " + counted(*end - data_size_, "byte") + " missing",
@@ -274,7 +322,9 @@ class HeaderReader {
   const ReadFile& file_;
   std::string label_;
   const SafetensorsOptions& options_;
+  std::string name_;                   // what messages call the header
   std::uint64_t data_size_ = 0;
+  std::vector<std::uint32_t> key_at_;  // of each tensor, in the header
   SafetensorsHeader out_;
   Error error_;
 };

@@ -26,7 +26,11 @@ bool stays_inside(std::string_view entry) {
   if (entry.empty() || entry.front() == '/' || entry.find('\\') != entry.npos || entry.find('\0') != entry.npos)
     return false;
   for (std::string_view part : split(entry, '/'))
+#ifdef MODELC_PLANTED_FAULT                                 // tests/fuzz: the fuzzer must find this one
+    if (part.empty() || part == ".") return false;
+#else
     if (part.empty() || part == "." || part == "..") return false;
+#endif
   return true;
 }
 

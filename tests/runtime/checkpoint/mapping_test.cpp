@@ -335,3 +335,82 @@ TEST_CASE("patterns over components") {
   const std::string dots(100'000, '.');
   CHECK_FALSE(matches("**.a.**.b.**.c.**.d.**", dots.c_str()));
 }
+
+TEST_CASE("auto_cast says in one line what it converts, and what loses precision") {
+  std::vector<MappingWeight> weights = {weight("a", {2}), weight("b", {2}), weight("c", {2}), weight("d", {2})};
+  weights[0].dtype = weights[1].dtype = DType::bf16;
+  weights[2].dtype = DType::f32;
+  const auto index = index_of({tensor("a", {2}), tensor("b", {2}), tensor("c", {2}, Encoding::bf16), tensor("d", {2})});
+  CHECK(map_weights(weights, {}, index, {}).problems.size() == 3);
+  const Mapping m = map_weights(weights, {}, index, {.auto_cast = true});
+  CHECK(m.problems.empty());
+  CHECK(m.notes == std::vector<std::string>{"auto-cast: 2 weights from f32 to bf16 (precision loss), 1 weight from bf16 to f32"});
+  CHECK(m.sources[0].cast == DType::bf16);
+  CHECK_FALSE(m.sources[0].as_stored());
+  CHECK(m.sources[2].cast == DType::f32);
+  CHECK(m.sources[3].as_stored());
+}
+
+TEST_CASE("weights that the caller gives: taken, compared, and unknown ones named") {
+  std::vector<MappingWeight> weights = {weight("layers.0.a", {2}), weight("layers.1.a", {2}), weight("b", {2})};
+  weights[2].dtype = DType::bf16;
+  const auto value = [](std::size_t n) { return *WeightValue::of(std::vector<float>(n), {static_cast<std::int64_t>(n)}); };
+  WeightMap given;
+  given.emplace("layers.0.a", value(2));
+  given.emplace("b", value(2));
+  const auto index = index_of({tensor("layers.0.a", {2}), tensor("layers.1.a", {2}), tensor("b", {2}, Encoding::bf16)});
+  const Mapping refused = map_weights(weights, {}, index, {.given = &given});
+  CHECK(contains(only(refused), "dtype|b: the weight that was given is f32, declared as bf16|declared at some.model:3:5"));
+  const Mapping cast = map_weights(weights, {}, index, {.auto_cast = true, .given = &given});
+  REQUIRE(cast.problems.empty());
+  CHECK(cast.sources[0].kind == WeightSource::Kind::given);
+  CHECK(cast.sources[1].kind == WeightSource::Kind::tensor);
+  CHECK(cast.sources[2].cast == DType::bf16);
+  CHECK(cast.notes == std::vector<std::string>{"given by the caller: layers.0.a", "given by the caller: b", "auto-cast: 1 weight from f32 to bf16 (precision loss)"});
+
+  WeightMap wrong;
+  for (const char* name : {"layers.0.aa", "layers.1.aa"}) wrong.emplace(name, value(2));
+  wrong.emplace("layers.1.a", value(3));
+  const Mapping m = map_weights(weights, {}, index, {.given = &wrong});
+  REQUIRE(m.problems.size() == 2);
+  CHECK(contains(text_of(m.problems[0]), "shape|layers.1.a: the weight that was given has shape [3], expected [rows, columns] = [2]"));
+  CHECK(contains(text_of(m.problems[1]), "unknown-weight|layers.{0,1}.aa: the model has none of these 2 weights, and they were given"));
+  CHECK(contains(m.problems[1].help, "did you mean"));
+}
+
+TEST_CASE("a list whose length differs is one problem, with the key that counts it; a weight alone is one as before") {
+  const auto layers = [](int n) {
+    std::vector<MappingWeight> w;
+    for (int i = 0; i < n; ++i)
+      for (const char* name : {"a", "b", "c"}) w.push_back(weight("model.layers." + std::to_string(i) + "." + name, {2}));
+    return w;
+  };
+  const auto file_of = [](int n) {
+    std::vector<TensorInfo> t;
+    for (int i = 0; i < n; ++i)
+      for (const char* name : {"a", "b", "c"}) t.push_back(tensor("model.layers." + std::to_string(i) + "." + name, {2}));
+    return t;
+  };
+  const auto with_config = [](CheckpointIndex index, const std::string& text) {
+    index.config = JsonFile{"config.json", text, *parse_json(text)};
+    return index;
+  };
+  const auto two = with_config(index_of(file_of(2)), "{\n\"num_hidden_layers\": 4,\n\"text\": {\"n_layer\": 4}, \"heads\": 4}");
+  CHECK(only(map_weights(layers(4), {}, two, {})) ==
+        "list-length|model.layers.{2,3}: the checkpoint has none of the 6 weights of these 2 elements|it has model.layers.{0,1}|"
+        "num_hidden_layers = 4 from config.json:2|text.n_layer = 4 from config.json:3|"
+        "configuration and checkpoint are of two models, or a file of the checkpoint is missing");
+  const auto three = with_config(index_of(file_of(3)), "{\"num_hidden_layers\": 2}");
+  CHECK(only(map_weights(layers(2), {}, three, {})) ==
+        "list-length|model.layers.2: the checkpoint has 3 tensors of this element, which the model does not have|the model has model.layers.{0,1}|"
+        "num_hidden_layers = 2 from config.json:1|configuration and checkpoint are of two models; or if nothing needs them, the checkpoint block can say "
+        "`ignore model.layers.2.**`, or --no-strict allows them");
+  CHECK(map_weights(layers(2), {}, three, {.strict = false}).problems.empty());
+  // One weight of an element, an element in the middle, a list that is there in no part.
+  std::vector<TensorInfo> lacks = file_of(3);
+  lacks.erase(lacks.begin() + 4);
+  CHECK(contains(only(map_weights(layers(3), {}, index_of(lacks), {})), "missing-weight|model.layers.1.b: the checkpoint has no such tensor"));
+  lacks.erase(lacks.begin() + 3, lacks.begin() + 5);
+  CHECK(contains(only(map_weights(layers(3), {}, index_of(lacks), {})), "list-length|model.layers.1: the checkpoint has none of the 3 weights"));
+  CHECK(map_weights(layers(3), {}, index_of({tensor("x", {2})}), {}).problems.size() == 4);
+}

@@ -1,0 +1,61 @@
+// Any bytes as config.json, bound to a model: the first byte says which, as the order of MODELS has it.
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "frontend/diagnostics/render.h"
+#include "frontend/sema/analyze.h"
+#include "runtime/base/json.h"
+#include "tests/fuzz/memory_file.h"
+
+namespace {
+
+using namespace modelc;
+
+struct Parsed {
+  source::SourceManager sources;
+  sema::Options options;
+  std::shared_ptr<sema::Imports> imports;
+};
+
+std::unique_ptr<Parsed> parse(const std::string& name) {
+  auto p = std::make_unique<Parsed>();
+  const std::string path = std::string(MODELC_SOURCE_DIR) + "/examples/" + name + "/" + name + ".model";
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  p->options.library = MODELC_SOURCE_DIR "/stdlib";
+  diag::Sink sink;
+  p->imports = sema::load_imports(p->sources, p->sources.add(path, text.str()), p->options, sink);
+  fuzz::require(p->imports != nullptr, "a model of the examples does not parse", diag::render(sink, p->sources));
+  return p;
+}
+
+const std::vector<std::string> models = {"llama", "qwen3_moe", "gemma3_text", "qwen2", "bert"};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  static std::vector<std::unique_ptr<Parsed>> parsed(models.size());
+  const std::size_t which = data[0] % models.size();
+  if (!parsed[which]) parsed[which] = parse(models[which]);
+  Parsed& p = *parsed[which];
+
+  auto tree = parse_json({reinterpret_cast<const char*>(data) + 1, size - 1}, {.name = "config.json"});
+  if (!tree) {
+    fuzz::check_error(tree.error());
+    return 0;
+  }
+  sema::ConfigInput input;
+  input.tree = std::move(*tree);
+  diag::Sink sink;
+  const auto program = sema::analyze(p.sources, p.imports, &input, p.options, sink);
+  const std::string shown = diag::render(sink, p.sources) + diag::render_json(sink, p.sources);
+  fuzz::require(is_utf8(shown), "a message that is not text", shown);
+  fuzz::require(program.has_value() != sink.has_errors(), "a program with errors, or neither", shown);
+  return 0;
+}
