@@ -55,7 +55,7 @@ expect "tied, with a copy of which one byte differs: the first row" 1 "lm_head.w
 for name in head-dim-null odd; do fits "head_dim: $name" "$llama" "$PWD/examples/llama/fixtures/llama-$name" "$PWD/examples/llama/fixtures/llama-$name"; done
 tweak nodim "$tiny" unset head_dim
 refused "head_dim by division, where the file has another: the shape as formula, with each factor" "$llama" "$work/nodim" "error[E0312]" "model.layers.{0,1}.self_attn.q_proj.weight, 2 weights: shape [64, 32]" \
-  "expected [heads * d, c.hidden_size] = [4 * 8, 32]" "heads = num_attention_heads = 4 from config.json" "model.safetensors"
+  "expected [heads * d, hidden_size] = [4 * 8, 32]" "heads = num_attention_heads = 4 from config.json" "model.safetensors"
 
 # ---- theta in two places, in neither, and twice
 for name in theta-params theta-both; do fits "rope_theta: $name" "$llama" "$PWD/examples/llama/fixtures/llama-$name" "$PWD/examples/llama/fixtures/llama-$name"; done
@@ -93,7 +93,7 @@ tweak shorter "$tiny" config num_hidden_layers 1
 refused "a layer too few" "$llama" "$work/shorter" "error[E0407]" "model.layers.1: the checkpoint has 9 tensors of this element" "num_hidden_layers = 1 from config.json:" "--no-strict"
 [ "$("$modelc" check "$llama" --checkpoint "$work/longer" 2>&1 | grep -c '^error\[')" = 1 ] && pass "and nothing else is said" || fail "and nothing else is said"
 tweak vocab "$tiny" config vocab_size 65
-refused "another vocabulary: both weights, with the key" "$llama" "$work/vocab" "model.embed_tokens.weight: shape [64, 32]" "[c.vocab_size, c.hidden_size] = [65, 32]" "vocab_size = 65 from config.json:" "lm_head.weight"
+refused "another vocabulary: both weights, with the key" "$llama" "$work/vocab" "model.embed_tokens.weight: shape [64, 32]" "[vocab_size, hidden_size] = [65, 32]" "vocab_size = 65 from config.json:" "lm_head.weight"
 expect "the same as JSON" 1 '"code":"E0312"' 'vocab_size = 65 from config.json:' -- "$modelc" check "$llama" --checkpoint "$work/vocab" --json
 tweak many "$tiny" config num_hidden_layers 2000000000
 refused "two thousand million layers" "$llama" "$work/many" "num_hidden_layers" "1..1024"
@@ -122,7 +122,9 @@ said=$("$modelc" verify "$moe" --checkpoint "$work/turned" --expected "$stacked/
 norms=$PWD/examples/gemma3_text/fixtures/gemma3-tiny
 fits "norms as safetensors has them" "$gemma" "$norms" "$norms"
 tweak gguf "$norms" to_gguf gemma3 1
-fits "norms as GGUF has them, one added to each" "$gemma" "$work/gguf/model.gguf" "$norms"
+# The scale of its attention is a key that GGUF has no word for: the config.json says it.
+verify_gguf() { "$modelc" verify "$gemma" --config "$norms/config.json" --checkpoint "$1" --expected "$norms/expected.safetensors"; }
+expect "norms as GGUF has them, one added to each" 0 passed -- verify_gguf "$work/gguf/model.gguf"
 count=$(python3 -c "
 import json, struct
 d = open('$norms/model.safetensors', 'rb').read()
@@ -134,7 +136,7 @@ alone=$("$modelc" check "$gemma" --checkpoint "$work/gguf/model.gguf" 2>&1 | gre
 [ $((made + alone)) -eq "$count" ] && pass "all $count of them" || fail "all $count norms are transformed" "$made and $alone"
 tweak twice "$norms" to_gguf gemma3 0
 expect "norms to which nothing was added show in the logits, with the transform said beside them" 1 FAILED "via offset(-1)" -- \
-  "$modelc" verify "$gemma" --checkpoint "$work/twice/model.gguf" --expected "$norms/expected.safetensors"
+  verify_gguf "$work/twice/model.gguf"
 eps=$PWD/examples/llama/fixtures/llama-eps
 fits "the epsilon of the config, where it shows" "$llama" "$eps" "$eps"
 
@@ -169,7 +171,10 @@ text = json.dumps(header).encode()
 (out / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["up_proj"]}))
 PY
 run() { "$modelc" run "$llama" --checkpoint "$1" --tokens 1,2,3 -n 1 --trace model.layers.1.mlp.up_proj "${@:2}" 2>&1 | grep up_proj; }
-plain=$(run "$tiny") merged=$(run "$tiny" --adapter "$work/adapter") stored=$(run "$gguf" --adapter "$work/adapter")
+plain=$(run "$tiny") merged=$(run "$tiny" --adapter "$work/adapter") 
+# Its own tokenizer is none that is carried out.
+mkdir "$work/stored" && cp "$gguf" tests/runtime/tokenizer/cases/word_level.tokenizer.json "$work/stored/" && mv "$work/stored/word_level.tokenizer.json" "$work/stored/tokenizer.json"
+stored=$(run "$work/stored" --adapter "$work/adapter")
 [ -n "$plain" ] && [ "$plain" != "$(grep -v merged <<< "$merged")" ] && pass "an adapter changes what it names" || fail "an adapter changes what it names" "$plain
 $merged"
 [ "$(grep -v merged <<< "$merged")" = "$(grep -v -e merged -e 'made by' <<< "$stored")" ] && pass "in a GGUF file as in safetensors" || fail "in a GGUF file as in safetensors" "$merged
