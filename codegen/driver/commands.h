@@ -13,6 +13,7 @@ int run_command(const Options&);                 // run, verify, bench: the stoc
 int test_command(const Options&);
 int inspect_command(const Options&);
 int fmt_command(const Options&);
+int convert_command(const Options&);
 int flatten_command(const Options&);
 int dump_command(const Options&);
 int explain_command(const Options&);

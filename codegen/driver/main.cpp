@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
     if (options.command == "build") return build_command(options);
     if (options.command == "test") return test_command(options);
     if (options.command == "inspect") return inspect_command(options);
+    if (options.command == "convert") return convert_command(options);
     if (options.command == "fmt") return fmt_command(options);
     if (options.command == "flatten") return flatten_command(options);
     if (options.command == "dump") return dump_command(options);

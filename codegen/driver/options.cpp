@@ -183,6 +183,19 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   add_trailing(*inspect, o);
   inspect->add_flag("--json", o.json, "for a program");
 
+  CLI::App* convert = app.add_subcommand("convert", "write a checkpoint as another format, or in another encoding");
+  convert->add_option("FILE.model IN OUT", o.files, "the model; its checkpoint (a folder or a .gguf); FILE.gguf or a folder to write")->required()->expected(3);
+  add_config(*convert, o);
+  convert->add_option("--to", o.to, "gguf or safetensors (default: gguf where OUT ends with .gguf)")->check(CLI::IsMember({"gguf", "safetensors"}));
+  convert->add_option("--quantize", o.quantize, "encoding of the matrices: q8_0, q4_k, bf16, …; or `rules`, the model's quantize block");
+  convert->add_option("--max-shard-size", o.max_shard_size, "bytes of one .safetensors: 5GB, 300MB; 0 for one file (5GB)");
+  convert->add_flag("--no-tokenizer", o.no_tokenizer, "leave the tokenizer out");
+  convert->add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
+  convert->add_flag("--no-mmap", o.no_mmap, "read the weights into memory instead of mapping them");
+  convert->add_flag("--no-strict", o.no_strict, "allow tensors that the model does not have, and leave them out");
+  add_trailing(*convert, o);
+  convert->add_flag("--json", o.json, "the result for a program");
+
   CLI::App* fmt = command(app, "fmt", "write model files in their usual layout", o, "FILE.model", true);
   fmt->add_flag("--check", o.check, "write nothing; name the files that would change, and end with status 1");
   fmt->add_option("--columns", o.columns, "break lines that are longer (120)")->check(CLI::Range(40, 1000));

@@ -38,6 +38,9 @@ struct Options {
   std::size_t columns = 120;
   // inspect
   bool every_tensor = false;
+  // convert
+  std::string to, quantize, max_shard_size;
+  bool no_tokenizer = false;
   // verify, run, bench: what the generated binary is given, in its own words
   std::vector<std::string> forward;
 };

@@ -235,15 +235,20 @@ std::vector<MappingWeight> mapping_weights(const graph::Module& module) {
   return weights;
 }
 
-std::vector<std::string> check_weights(Session& s, const graph::Module& module, const CheckpointIndex& checkpoint) {
-  Mapping mapping = map_weights(mapping_weights(module), rules_for(module.checkpoints, checkpoint), checkpoint,
-                                {.strict = !s.options.no_strict, .auto_cast = s.options.auto_cast});
+bool report_mapping(Session& s, Mapping& mapping) {
   for (Problem& p : mapping.problems) {
     Error e{p.kind, std::move(p.message), std::move(p.notes), std::move(p.help)};
     const source::Span span = span_of(s.sources, p.where);
     if (span.valid()) s.sink.error(code_of(p.kind), span, e);
     else s.sink.error(code_of(p.kind), mapping.checkpoint, e);
   }
+  return !mapping.problems.empty();
+}
+
+std::vector<std::string> check_weights(Session& s, const graph::Module& module, const CheckpointIndex& checkpoint) {
+  Mapping mapping = map_weights(mapping_weights(module), rules_for(module.checkpoints, checkpoint), checkpoint,
+                                {.strict = !s.options.no_strict, .auto_cast = s.options.auto_cast});
+  report_mapping(s, mapping);
   std::vector<std::string> notes = std::move(mapping.notes);
   notes.insert(notes.end(), mapping.left_to_load.begin(), mapping.left_to_load.end());
   return notes;
@@ -277,10 +282,12 @@ std::vector<emit::File> emit_model(const Session& s, const plan::Program& progra
 }
 
 void print_notes(const std::vector<std::string>& notes) {
-  std::string later;
+  std::string later, converts;
   for (const std::string& n : notes) {
     const std::size_t open = n.find('`'), close = n.find('`', open + 1);
-    if (n.find("takes effect in a later version") == std::string::npos || close == std::string::npos)
+    if (n.find("takes effect in `modelc convert") != std::string::npos)
+      converts = "`quantize` is what `modelc convert --quantize rules` follows";
+    else if (n.find("takes effect in a later version") == std::string::npos || close == std::string::npos)
       std::fprintf(stderr, "note: %s\n", n.c_str());
     else
       later += (later.empty() ? "" : ", ") + n.substr(open, close - open + 1);
@@ -288,6 +295,7 @@ void print_notes(const std::vector<std::string>& notes) {
   if (!later.empty())
     std::fprintf(stderr, "note: %s: checked, to take effect in a later version; now all runs in f32 on one device, weights as stored\n",
                  later.c_str());
+  if (!converts.empty()) std::fprintf(stderr, "note: %s\n", converts.c_str());
 }
 
 std::string summary(const graph::Module& module) {

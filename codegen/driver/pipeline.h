@@ -72,6 +72,9 @@ std::vector<MappingWeight> mapping_weights(const graph::Module& module);
 // Names, shapes and types of every weight against a checkpoint's headers; problems go to the sink, notes come back.
 std::vector<std::string> check_weights(Session& s, const graph::Module& module, const CheckpointIndex& checkpoint);
 
+// The mapping's problems to the sink; whether there were any.
+bool report_mapping(Session& s, Mapping& mapping);
+
 std::optional<plan::Program> plan_model(Session& s, const sema::Program& program);
 
 // The files of `build`, in memory: sources first, the manifest last. An empty name or namespace: the model's, the file's.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "frontend/sema/analyze.h"
+#include "frontend/sema/config_metadata.h"
 #include "frontend/sema/imports.h"
 #include "frontend/sema/module_def.h"
 #include "frontend/syntax/ast.h"
@@ -15,16 +16,6 @@ namespace modelc::sema {
 namespace code = diag::code;
 
 namespace {
-
-// a.b.c as text; nothing for what is no chain of names.
-std::optional<std::string> path_text(const ast::Expr& e) {
-  if (const auto* name = ast::try_as<ast::NameExpr>(e)) return name->name.text;
-  const auto* member = ast::try_as<ast::MemberExpr>(e);
-  if (member == nullptr) return std::nullopt;
-  auto object = path_text(*member->object);
-  if (object) *object += "." + member->name.text;
-  return object;
-}
 
 // An f32 is the number that its shortest text says: 1e-05 and not 9.999999747378752e-06.
 Json json_of(const MetadataValue& v) {
@@ -53,12 +44,12 @@ class MetadataConfig {
   const std::set<std::string>& read() const { return read_; }
 
   std::string key_of(const std::string& path) const {
-    return path == "arch" || path.starts_with("arch.") ? architecture_ + path.substr(4) : path;
+    return metadata_key(path, architecture_);
   }
 
   // The keys that the text mentions, in branches not taken too.
   void mention(const ast::Expr& e) {
-    if (const auto path = path_text(e)) {
+    if (const auto path = name_path(e)) {
       read_.insert(key_of(*path));
       return;
     }
@@ -73,7 +64,7 @@ class MetadataConfig {
       return mention(*c->otherwise);
     }
     if (const auto* call = ast::try_as<ast::CallExpr>(e)) {
-      if (const auto callee = path_text(*call->callee); callee && *callee == "has") return;
+      if (const auto callee = name_path(*call->callee); callee && *callee == "has") return;
       for (const ast::Arg& a : call->args.items) mention(*a.value);
     }
     if (const auto* list = ast::try_as<ast::ListExpr>(e))
@@ -83,7 +74,7 @@ class MetadataConfig {
   // Null: absent.
   Json eval(const ast::Expr& e) {
     if (failed_) return Json(nullptr);
-    if (const auto path = path_text(e)) {
+    if (const auto path = name_path(e)) {
       const auto value = file_.values.find(key_of(*path));
       return value ? json_of(*value) : Json(nullptr);
     }
@@ -133,16 +124,16 @@ class MetadataConfig {
   }
 
   Json call(const ast::CallExpr& e) {
-    const auto callee = path_text(*e.callee);
+    const auto callee = name_path(*e.callee);
     if (!callee || e.args.items.size() != 1) return fail(e, "the calls are has(tensor), len(list), int(x) and float(x)");
     const ast::Expr& argument = *e.args.items[0].value;
     if (*callee == "has") {
       const auto* quoted = ast::try_as<ast::LiteralExpr>(argument);
-      const auto path = quoted != nullptr ? std::optional(quoted->value.text) : path_text(argument);
+      const auto path = quoted != nullptr ? std::optional(quoted->value.text) : name_path(argument);
       return path ? Json(file_.has_tensor(*path)) : fail(e, "`has` takes a tensor's name");
     }
     if (*callee == "len") {
-      if (const auto path = path_text(argument)) {           // a vocabulary is counted without being read
+      if (const auto path = name_path(argument)) {           // a vocabulary is counted without being read
         const auto value = file_.values.find(key_of(*path));
         if (!value) return Json(nullptr);
         return value->is_array() ? Json(static_cast<std::int64_t>(value->size())) : fail(e, *path + " is no list");
@@ -233,38 +224,65 @@ void put(JsonObject& object, const ast::Path& path, std::size_t at, Json value) 
 
 }  // namespace
 
-std::optional<Json> config_of_metadata(const Imports& imports, const FileMetadata& file, diag::Sink& sink) {
-  const Symbol* model = nullptr;
+std::string metadata_key(const std::string& path, const std::string& architecture) {
+  return path == "arch" || path.starts_with("arch.") ? architecture + path.substr(4) : path;
+}
+
+std::optional<std::string> name_path(const ast::Expr& e) {
+  if (const auto* name = ast::try_as<ast::NameExpr>(e)) return name->name.text;
+  const auto* member = ast::try_as<ast::MemberExpr>(e);
+  if (member == nullptr) return std::nullopt;
+  auto object = name_path(*member->object);
+  if (object) *object += "." + member->name.text;
+  return object;
+}
+
+std::optional<GgufConfigLines> gguf_config_lines(const Imports& imports, diag::Sink& sink) {
+  GgufConfigLines out;
   for (const ast::ItemPtr& item : imports.main().ast->decls) {
     const auto* module = ast::try_as<ast::ModuleDecl>(*item);
     if (module == nullptr || !module->is_model) continue;
-    model = imports.main().own(module->name.text);
-    if (model != nullptr) break;
+    out.model = imports.main().own(module->name.text);
+    if (out.model != nullptr) break;
   }
-  if (model == nullptr) return std::nullopt;               // said by analyze
+  if (out.model == nullptr) return std::nullopt;           // said by analyze
   diag::Sink aside;                                        // what is wrong with the definition is said by analyze
   ModuleDefs defs(aside);
-  const ModuleDef* def = defs.get(*model);
+  const ModuleDef* def = defs.get(*out.model);
   if (def == nullptr) return std::nullopt;
 
-  const CheckpointDef* blocks = nullptr;
-  for (const CheckpointDef& c : def->checkpoints)
-    if (c.format == "gguf") blocks = &c;
-  std::vector<const ast::ConfigRule*> rules;               // the most derived first
-  std::optional<ast::String> architecture;
-  if (blocks != nullptr)
-    for (const auto& block : blocks->blocks) {
-      if (block.item->architecture && !architecture) architecture = block.item->architecture;
-      for (const ast::RulePtr& rule : block.item->rules)
-        if (const auto* config = ast::try_as<ast::ConfigRule>(*rule)) rules.push_back(config);
+  std::set<std::string> keys;
+  bool any = false;
+  for (const CheckpointDef& c : def->checkpoints) {
+    if (c.format != "gguf") continue;
+    for (const auto& block : c.blocks) {                   // the most derived first
+      if (block.item->architecture && !out.architecture) out.architecture = block.item->architecture;
+      for (const ast::RulePtr& rule : block.item->rules) {
+        const auto* config = ast::try_as<ast::ConfigRule>(*rule);
+        if (config == nullptr) continue;
+        if (!any) out.where = config->span;
+        any = true;
+        for (const auto& entry : config->entries) {
+          for (const ast::Path& p : entry.ignored) out.ignored.push_back(&p);
+          if (!entry.ignored.empty()) continue;
+          out.every.push_back(entry.value.get());
+          if (keys.insert(entry.key.text()).second) out.lines.push_back({&entry.key, entry.value.get()});
+        }
+      }
     }
-  if (rules.empty()) {
-    sink.error(code::metadata_config, model->span, "`" + model->name + "` does not say how to make its configuration of a GGUF file's metadata")
-        .help("`checkpoint gguf \"architecture\" { config { key = arch.key } }` in the model, or --config config.json");
-    return std::nullopt;
   }
+  if (any) return out;
+  sink.error(code::metadata_config, out.model->span, "`" + out.model->name + "` does not say how to make its configuration of a GGUF file's metadata")
+      .help("`checkpoint gguf \"architecture\" { config { key = arch.key } }` in the model, or --config config.json");
+  return std::nullopt;
+}
+
+std::optional<Json> config_of_metadata(const Imports& imports, const FileMetadata& file, diag::Sink& sink) {
+  const auto lines = gguf_config_lines(imports, sink);
+  if (!lines) return std::nullopt;
   const auto general = file.values.find("general.architecture");
   const std::string found = general && general->as_string() ? std::string(*general->as_string()) : "";
+  const auto& architecture = lines->architecture;
   if (architecture && found != architecture->value) {
     sink.error(code::metadata_config, architecture->span, "the model's GGUF files are of architecture `" + architecture->value + "`, and " + file.name +
                                                             (found.empty() ? " does not say which it is of" : " is of " + quote(found)))
@@ -274,28 +292,25 @@ std::optional<Json> config_of_metadata(const Imports& imports, const FileMetadat
 
   MetadataConfig metadata(file, found, sink);
   JsonObject tree;
-  std::set<std::string> keys, ignored;
-  for (const ast::ConfigRule* rule : rules)
-    for (const auto& entry : rule->entries) {
-      for (const ast::Path& p : entry.ignored) ignored.insert(metadata.key_of(p.text()));
-      if (!entry.ignored.empty()) continue;
-      metadata.mention(*entry.value);
-      if (!keys.insert(entry.key.text()).second) continue; // the derived block's
-      Json value = metadata.eval(*entry.value);
-      if (metadata.failed()) return std::nullopt;
-      if (!value.is_null()) put(tree, entry.key, 0, std::move(value));
-    }
+  std::set<std::string> ignored;
+  for (const ast::Path* p : lines->ignored) ignored.insert(metadata.key_of(p->text()));
+  for (const ast::Expr* e : lines->every) metadata.mention(*e);
+  for (const GgufConfigLines::Line& line : lines->lines) {
+    Json value = metadata.eval(*line.value);
+    if (metadata.failed()) return std::nullopt;
+    if (!value.is_null()) put(tree, *line.key, 0, std::move(value));
+  }
   // Closed, as config.json is: what the architecture says is read, or ignored by name.
   std::vector<std::string> unread;
   for (std::string_view key : file.values.keys())
     if (!found.empty() && key.starts_with(found + ".") && !metadata.read().contains(std::string(key)) && !ignored.contains(std::string(key)))
       unread.emplace_back(key);
   if (!unread.empty()) {
-    std::vector<std::string> lines;
-    for (const std::string& key : unread) lines.push_back(printable(key) + " = " + file.values.find(key)->text(4, 60));
-    auto message = sink.error(code::metadata_config, rules.front()->span, file.name + " has " + counted(unread.size(), "key") + " that no line reads");
-    for (std::size_t i = 0; i < lines.size() && i < 10; ++i) message.note(lines[i]);
-    if (lines.size() > 10) message.note("… and " + std::to_string(lines.size() - 10) + " more");
+    std::vector<std::string> shown;
+    for (const std::string& key : unread) shown.push_back(printable(key) + " = " + file.values.find(key)->text(4, 60));
+    auto message = sink.error(code::metadata_config, lines->where, file.name + " has " + counted(unread.size(), "key") + " that no line reads");
+    for (std::size_t i = 0; i < shown.size() && i < 10; ++i) message.note(shown[i]);
+    if (shown.size() > 10) message.note("… and " + std::to_string(shown.size() - 10) + " more");
     message.help("a line that reads it, or `ignore arch" + unread.front().substr(found.size()) + "`");
     return std::nullopt;
   }

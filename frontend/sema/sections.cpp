@@ -205,7 +205,7 @@ std::string_view later(ast::ItemKind kind) {
     case ast::ItemKind::policy:
       return "`policy` takes effect in a later version of generated code: it computes, carries and caches in f32";
     case ast::ItemKind::quantize:
-      return "`quantize` takes effect in a later version: weights are used as the checkpoint stores them";
+      return "`quantize` takes effect in `modelc convert --quantize rules`: a run uses weights as the checkpoint stores them";
     case ast::ItemKind::shard: return "`shard` takes effect in a later version: the whole model runs on one device";
     case ast::ItemKind::place: return "`place` takes effect in a later version: the whole model runs on one device";
     default: return "";

@@ -12,6 +12,7 @@
 #include "runtime/generate/generator.h"
 #include "runtime/generate/text.h"
 #include "runtime/main/options.h"
+#include "runtime/tokenizer/gguf_writer.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 namespace modelc::main_program {
@@ -71,7 +72,7 @@ int run_generate(const Options& o, const ModelFactory& factory) {
     auto t = Tokenizer::load(loaded->checkpoint->tokenizer_json);
     if (!t) return fail(t.error());
     tokenizer.emplace(std::move(*t));
-  } else if (loaded->checkpoint->metadata && loaded->checkpoint->metadata->contains("tokenizer.ggml.model")) {
+  } else if (loaded->checkpoint->metadata && has_gguf_tokenizer(*loaded->checkpoint->metadata)) {
     auto t = Tokenizer::from_metadata(*loaded->checkpoint->metadata, o.checkpoint.front());
     if (!t) return fail(t.error());
     tokenizer.emplace(std::move(*t));

@@ -175,11 +175,13 @@ class GgufReader {
     root_.set("post_processor", std::move(s));
   }
 
-  // Tokens that stand twice keep their first number; the others are rows that no text reaches.
+  // Tokens that stand twice keep their first number; the others are rows that no text reaches, as are those that writers
+  // fill a vocabulary up with to the rows of its model.
   JsonObject vocabulary_json(const std::vector<std::string>& spelled) const {
     JsonObject vocabulary;
     for (std::size_t i = 0; i < spelled.size(); ++i)
-      vocabulary.append(JsonMember{spelled[i], Json(static_cast<std::int64_t>(i)), 0, 0});
+      if (types_[i] != unused || spelled[i] != "[PAD" + std::to_string(i) + "]")
+        vocabulary.append(JsonMember{spelled[i], Json(static_cast<std::int64_t>(i)), 0, 0});
     return vocabulary;
   }
 

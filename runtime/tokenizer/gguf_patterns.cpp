@@ -59,4 +59,8 @@ std::optional<GgufPattern> gguf_pattern(std::string_view pre) {
   return p;
 }
 
+std::vector<std::string_view> gguf_pattern_names() {
+  return {"gpt-2", "smollm", "llama-bpe", "dbrx", "qwen2", "stablelm2", "gpt-4o", "tekken", "deepseek-v3"};
+}
+
 }  // namespace modelc

@@ -17,5 +17,7 @@ struct GgufPattern {
 
 // Nothing for a name that is not known.
 std::optional<GgufPattern> gguf_pattern(std::string_view pre);
+// The names for a writer to choose of: one for each way of cutting, the usual one.
+std::vector<std::string_view> gguf_pattern_names();
 
 }  // namespace modelc

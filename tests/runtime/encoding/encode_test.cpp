@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/encoding/convert.h"
 #include "runtime/encoding/decode.h"
 #include "tests/runtime/encoding/encoding_cases.h"
 
@@ -106,4 +107,31 @@ TEST_CASE("what has no quantiser is refused") {
   std::byte to[1024];
   for (Encoding e : {Encoding::iq4_nl, Encoding::iq1_s, Encoding::i8, Encoding::boolean, Encoding::f8_e4m3, Encoding::q8_1})
     CHECK_FALSE(encode(e, x, to));
+}
+
+TEST_CASE("the K types lose no more than llama.cpp's quantiser, on rows of several distributions") {
+  test::EncodingCases cases("k");
+  for (const char* rows : {"normal", "laplace", "student", "uniform", "outliers", "scaled", "shifted"}) {
+    std::vector<float> x;
+    for (const std::uint16_t bits : cases.numbers<std::uint16_t>(std::string(rows) + ".input")) x.push_back(f32_from_bf16(bits));
+    REQUIRE(x.size() == 4096);
+    for (Encoding e : k_types) {
+      const std::vector<std::byte> theirs = cases.bytes(std::string(rows) + "." + std::string(name(e)));
+      std::vector<float> y(x.size());
+      REQUIRE(theirs.size() == x.size() / 256 * static_cast<std::size_t>(block_bytes(e)));
+      REQUIRE(decode(e, theirs.data(), y));
+      const std::vector<float> own = there_and_back(e, x);
+      double mine = 0, other = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        mine += (double{x[i]} - own[i]) * (double{x[i]} - own[i]);
+        other += (double{x[i]} - y[i]) * (double{x[i]} - y[i]);
+      }
+      CAPTURE(rows);
+      CAPTURE(name(e));
+      const double ratio = std::sqrt(mine / other);
+      MESSAGE(rows, " ", name(e), ": ", ratio);
+      CHECK(other > 0);
+      CHECK(ratio <= 1.02);
+    }
+  }
 }
