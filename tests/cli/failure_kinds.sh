@@ -51,6 +51,9 @@ tweak other "$copy" flip lm_head.weight 7
 expect "tied, with a copy of which one byte differs: the first row" 1 "lm_head.weight differs from model.embed_tokens.weight" "first in row 7" "turn the alias off" -- \
   "$modelc" run "$llama" --checkpoint "$work/other" --tokens 1 -n 1
 
+expect "what a load refuses, as JSON" 1 '"severity":"error","kind":"alias-conflict"' '"help":"if the two are one' -- \
+  "$modelc" run "$llama" --checkpoint "$work/other" --tokens 1 -n 1 --json
+
 # ---- head_dim
 for name in head-dim-null odd; do fits "head_dim: $name" "$llama" "$PWD/examples/llama/fixtures/llama-$name" "$PWD/examples/llama/fixtures/llama-$name"; done
 tweak nodim "$tiny" unset head_dim

@@ -55,6 +55,16 @@ if [ "$target" = config ]; then
     done
     number=$((number + 1))
   done
+elif [ "$target" = tokenizer ]; then
+  # The smallest of them with each pattern of the tests to cut words by.
+  python3 - "$work/seeds" << 'END'
+import json, pathlib, sys
+cases = pathlib.Path("tests/runtime/tokenizer/cases")
+small = json.loads((cases / "word_level.tokenizer.json").read_text())
+for i, row in enumerate(json.loads((cases / "patterns.json").read_text())["patterns"]):
+    small["pre_tokenizer"] = {"type": "Split", "pattern": {"Regex": row["pattern"]}, "behavior": "Isolated", "invert": False}
+    pathlib.Path(sys.argv[1], f"pattern-{i}.seed").write_text(json.dumps(small))
+END
 elif [ "$target" = gguf_tokenizer ]; then
   python3 tests/fuzz/gguf_tokenizer_seeds.py "$work/seeds"
 elif [ "$target" = chat ]; then
