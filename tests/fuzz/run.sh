@@ -20,7 +20,7 @@ work=$PWD/$build/fuzz
 [ "$what" = planted ] && work=$work-planted
 corpus=$work/corpus
 mkdir -p "$corpus"
-if [ "$what" = planted ]; then cp tests/fuzz/seeds/arithmetic.seed "$corpus/"; else cp tests/fuzz/seeds/* "$corpus/"; fi
+if [ "$what" = planted ]; then cp tests/fuzz/seeds/arithmetic.seed "$corpus/"; else cp tests/fuzz/seeds/*.seed "$corpus/"; fi
 # Every model file (the planted fault is looked for in the small seeds alone), each with the configurations beside it.
 [ "$what" = planted ] || while read -r model; do
   name=$(basename "$model" .model)

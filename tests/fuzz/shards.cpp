@@ -21,7 +21,7 @@ struct Folder {
     const auto write = [](const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; };
     write(inside / "a.safetensors", modelc::test::safetensors_of(std::vector<std::string>{"x", "y"}));
     write(inside / "sub" / "b.safetensors", modelc::test::safetensors_of(std::vector<std::string>{"z", "model.layers.0.w"}));
-    write(inside.parent_path() / "out.safetensors", modelc::test::safetensors_of(std::vector<std::string>{"x", "y"}));
+    write(inside.parent_path() / "a.safetensors", modelc::test::safetensors_of(std::vector<std::string>{"x", "y"}));
     return inside.string();
   }
 };
