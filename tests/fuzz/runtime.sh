@@ -35,19 +35,23 @@ work=$root/$build/fuzz-$target
 [ "$what" = planted ] && work=$work-planted
 mkdir -p "$work/corpus" "$work/seeds"
 
-# Valid inputs: those committed for the target, and the fixtures of the tests.
-[ -d "tests/fuzz/seeds/$target" ] && cp "tests/fuzz/seeds/$target"/* "$work/seeds/"
+# Valid inputs: those committed for the target, and the fixtures of the tests. The planted fault is looked for in the former
+# alone, where there are any: they are small.
+whole=1
+[ -d "tests/fuzz/seeds/$target" ] && cp "tests/fuzz/seeds/$target"/* "$work/seeds/" && [ "$what" = planted ] && whole=0
 # Files below so many kB: what is long is mutated slowly.
 small() { local below=$1; shift; find "$@" -size "-$below"k -print0; }
-case $target in
-  safetensors) small 9 tests/runtime/checkpoint/cases/st examples/*/fixtures -name '*.safetensors' ;;
-  gguf) small 9 tests/runtime/checkpoint/cases/gguf examples/*/fixtures tests/runtime/checkpoint/cases/package.gguf -name '*.gguf' ;;
-  shards) small 17 tests/runtime/checkpoint/cases examples/*/fixtures -name '*.index.json' ;;
-  adapter) small 9 tests/runtime/checkpoint/adapters -name adapter_config.json ;;
-  tokenizer) small 33 tests/runtime/tokenizer/cases -name '*.tokenizer.json' ;;
+case $target$whole in
+  safetensors1) small 9 tests/runtime/checkpoint/cases/st examples/*/fixtures -name '*.safetensors' ;;
+  gguf1) small 9 tests/runtime/checkpoint/cases/gguf examples/*/fixtures tests/runtime/checkpoint/cases/package.gguf -name '*.gguf' ;;
+  shards1) small 17 tests/runtime/checkpoint/cases examples/*/fixtures -name '*.index.json' ;;
+  adapter1) small 9 tests/runtime/checkpoint/adapters -name adapter_config.json ;;
+  tokenizer1) small 33 tests/runtime/tokenizer/cases -name '*.tokenizer.json' ;;
   *) true ;;
 esac | while IFS= read -r -d '' file; do cp "$file" "$work/seeds/$(echo "$file" | tr / -)"; done
-if [ "$target" = config ]; then
+if [ $whole = 0 ]; then
+  true
+elif [ "$target" = config ]; then
   number=0                                                 # as MODELS of config.cpp has it
   for model in llama qwen3_moe gemma3_text qwen2 bert; do
     for config in examples/$model/fixtures/*/config.json; do
