@@ -1,11 +1,20 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that modelc is built with, as far as they are missing, and says which.
-# Usage: bash examples/setup.sh [--with clang]      Needs: Debian 12 or later, and root or sudo when something is missing.
+# Usage: bash examples/setup.sh [--with clang] [--with vulkan-driver]      Needs: Debian 12 or later, and root or sudo when something is missing.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache antlr4 libantlr4-runtime-dev uuid-dev pkg-config
-          libyaml-cpp-dev libsimdjson-dev nlohmann-json3-dev libfmt-dev libcli11-dev libpcre2-dev libutf8proc-dev doctest-dev)
-if [ "${1:-}" = --with ] && [ "${2:-}" = clang ]; then packages+=(clang-16); fi
+          libyaml-cpp-dev libsimdjson-dev nlohmann-json3-dev libfmt-dev libcli11-dev libpcre2-dev libutf8proc-dev doctest-dev
+          libvulkan-dev glslang-dev spirv-tools)
+while [ "${1:-}" = --with ]; do
+  case "${2:-}" in
+    clang) packages+=(clang-16) ;;
+    # A Vulkan driver that needs no GPU, and the layer that checks how Vulkan is used.
+    vulkan-driver) packages+=(mesa-vulkan-drivers vulkan-validationlayers) ;;
+    *) echo "--with ${2:-}: expected clang or vulkan-driver" >&2; exit 2 ;;
+  esac
+  shift 2
+done
 
 missing=()
 for p in "${packages[@]}"; do

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build}
 
-bash examples/setup.sh
+bash examples/setup.sh --with vulkan-driver
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMODELC_TESTS=ON
 cmake --build "$build"
 

@@ -5,6 +5,8 @@ set(MODELC_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/modelc)
 
 if(TARGET modelc)
   install(TARGETS modelc EXPORT modelcTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # What the shaders of expressions include.
+  install(DIRECTORY shaders/include DESTINATION ${CMAKE_INSTALL_DATADIR}/modelc/shaders)
   install(DIRECTORY stdlib/ DESTINATION ${CMAKE_INSTALL_DATADIR}/modelc/stdlib FILES_MATCHING PATTERN "*.model")
 endif()
 if(TARGET modelc_runtime)

@@ -1,7 +1,7 @@
 # C++ from .model files, as part of a build. Part of find_package(modelc) and of add_subdirectory alike.
 #
 #   modelc_add_library(NAME MODEL FILE.model CONFIG config.json
-#                      [CHECKPOINT DIR] [BACKENDS cpu] [CLASS Llama] [NAMESPACE ns] [EXTENSIONS DIR…] [IMPORTS DIR…]
+#                      [CHECKPOINT DIR] [BACKENDS cpu vulkan] [CLASS Llama] [NAMESPACE ns] [EXTENSIONS DIR…] [IMPORTS DIR…]
 #                      [STATIC | SHARED | OBJECT])
 #     A library with the generated class, to be linked by the program that includes its header.
 #
@@ -119,6 +119,10 @@ function(_modelc_generate function target with_main)
     list(APPEND command --set "${setting}")
   endforeach()
 
+  set(headers "${folder}/${base}.h")
+  if("vulkan" IN_LIST arg_BACKENDS)
+    list(APPEND headers "${folder}/${base}_shaders.h")
+  endif()
   set(sources "${folder}/${base}.cpp")
   if(with_main)
     list(APPEND command --main)
@@ -132,7 +136,7 @@ function(_modelc_generate function target with_main)
   set_property(TARGET ${target} APPEND PROPERTY MODELC_MANIFESTS "${manifest}")
   add_custom_command(
     OUTPUT "${manifest}"
-    BYPRODUCTS ${sources} "${folder}/${base}.h"
+    BYPRODUCTS ${sources} ${headers}
     COMMAND ${command}
     DEPENDS ${depends} ${tool}
     DEPFILE "${folder}/${base}.d"

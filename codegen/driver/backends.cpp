@@ -1,14 +1,24 @@
 #include "codegen/driver/backends.h"
 
 #include <algorithm>
+#include <string>
+
+#include "runtime/device/device.h"
 
 namespace modelc::driver {
 
 std::span<const Backend> backends() {
+  static const std::string no_vulkan = [] {
+    const auto devices = vulkan_devices();
+    if (!devices) return devices.error().message;
+    for (const DeviceInfo& d : *devices)
+      if (d.usable) return std::string();
+    return std::string("Vulkan is there, and no device that can be used");
+  }();
   static const std::vector<Backend> all = {
       {.name = "reference", .compiled = false},
       {.name = "cpu"},
-      {.name = "vulkan", .missing = "the Vulkan backend is not carried out yet"},
+      {.name = "vulkan", .missing = no_vulkan, .shaders = true, .arguments = {"--device", "vulkan"}},
   };
   return all;
 }

@@ -13,6 +13,7 @@ struct Backend {
   std::string_view name;
   bool compiled = true;                          // runs generated code; false: the reference evaluator, in this process
   std::string_view missing = {};                 // why it cannot run; empty: it can
+  bool shaders = false;                          // generated code needs them to run there
   std::vector<std::string> arguments = {};       // of the generated program, that make it run there
 };
 

@@ -27,10 +27,10 @@ void refuse_later(Session& s) {
     s.sink.error(code::option_later, option, fmt::format("{}: {} is not carried out yet", option, what));
   };
   for (std::string_view b : split(o.backend, ',')) {
-    if (trim(b) == "vulkan") later("--backend vulkan", "the Vulkan backend");
-    else if (trim(b) != "cpu") s.sink.error(code::bad_option, "--backend", fmt::format("--backend {}: expected cpu or vulkan", quote(b)));
+    if (trim(b) != "cpu" && trim(b) != "vulkan") s.sink.error(code::bad_option, "--backend", fmt::format("--backend {}: expected cpu or vulkan", quote(b)));
   }
-  if (!o.device.empty() && o.device != "cpu") later("--device", "a choice of devices");
+  if (!o.device.empty() && o.device != "cpu" && !o.device.starts_with("vulkan"))
+    s.sink.error(code::bad_option, "--device", fmt::format("--device {}: expected cpu, vulkan or vulkan:N", quote(o.device)));
   if (o.inline_all) later("--inline", "one function of the whole model");
   if (!o.allow_extension.empty()) later("--allow-extension", "host code of custom operations");
   for (std::string_view e : split(o.encodings, ','))
@@ -61,8 +61,9 @@ std::optional<Built> make(Session& s, const CheckpointIndex* checkpoint) {
   auto planned = plan_model(s, *program);
   if (!planned) return std::nullopt;
   const bool with_main = s.options.stock_main || s.options.command != "build";
-  std::vector<emit::File> files = emit_model(s, *planned, s.options.name, s.options.name_space, with_main);
-  return Built{std::move(files), std::move(*program), std::move(*planned)};
+  auto files = emit_model(s, *planned, s.options.name, s.options.name_space, with_main);
+  if (!files) return std::nullopt;
+  return Built{std::move(*files), std::move(*program), std::move(*planned)};
 }
 
 // The same from a graph's text.
@@ -71,8 +72,9 @@ std::optional<Built> make_from_graph(Session& s) {
   if (!program) return std::nullopt;
   auto planned = plan_model(s, *program);
   if (!planned) return std::nullopt;
-  std::vector<emit::File> files = emit_model(s, *planned, s.options.name, s.options.name_space, s.options.stock_main);
-  return Built{std::move(files), std::move(*program), std::move(*planned)};
+  auto files = emit_model(s, *planned, s.options.name, s.options.name_space, s.options.stock_main);
+  if (!files) return std::nullopt;
+  return Built{std::move(*files), std::move(*program), std::move(*planned)};
 }
 
 // The same from a plan's text.
@@ -82,8 +84,9 @@ std::optional<Built> make_from_plan(Session& s) {
   sema::Program program;
   program.graph = *planned->graph;
   program.files = {s.options.files[0]};
-  std::vector<emit::File> files = emit_model(s, *planned, s.options.name, s.options.name_space, s.options.stock_main);
-  return Built{std::move(files), std::move(program), std::move(*planned)};
+  auto files = emit_model(s, *planned, s.options.name, s.options.name_space, s.options.stock_main);
+  if (!files) return std::nullopt;
+  return Built{std::move(*files), std::move(program), std::move(*planned)};
 }
 
 std::string make_escaped(const std::string& path) {
@@ -146,6 +149,10 @@ int build_command(const Options& o) {
     // Sources are written when they change, so that nothing is compiled for nothing; the manifest, last, every time: it is
     // as new as the last success, and build systems go by it.
     std::string stamp;
+    if (folder && wants_vulkan(o)) {
+      folder = make_folders((fs::path(o.out) / "shaders").string());
+      if (!folder) s.sink.error(code::cannot_write, o.out, folder.error());
+    }
     for (const emit::File& f : built->files) {
       stamp = (fs::path(o.out) / f.name).string();
       if (folder && !write(stamp, f.text, &f == &built->files.back())) break;
@@ -221,6 +228,9 @@ int run_command(const Options& o) {
   }
   if (o.threads > 0) arguments.insert(arguments.end(), {"--threads", std::to_string(o.threads)});
   if (!o.isa.empty()) arguments.insert(arguments.end(), {"--isa", o.isa});
+  // With --backend vulkan alone its first device.
+  if (const std::string device = !o.device.empty() ? o.device : wants_vulkan(o) ? "vulkan" : ""; !device.empty())
+    arguments.insert(arguments.end(), {"--device", device});
   if (o.no_mmap) arguments.emplace_back("--no-mmap");
   if (o.no_strict) arguments.emplace_back("--no-strict");
   if (o.allow_trailing) arguments.emplace_back("--allow-trailing-bytes");

@@ -17,5 +17,6 @@ int convert_command(const Options&);
 int flatten_command(const Options&);
 int dump_command(const Options&);
 int explain_command(const Options&);
+int devices_command(const Options&);
 
 }  // namespace modelc::driver

@@ -138,7 +138,8 @@ Result<std::string> compile_program(const std::vector<emit::File>& files) {
     return write_file(path, text, Flush::none);
   };
   for (const emit::File& f : files)
-    if (auto s = write(f.name, f.text); !s) return std::move(s.error());
+    if (f.name.find('/') == std::string::npos)             // texts beside the code are for reading
+      if (auto s = write(f.name, f.text); !s) return std::move(s.error());
   const std::string unfinished = (fs::path(folder->path()) / "program").string();
   command.insert(command.end(), {"-o", unfinished});
   command.insert(command.end(), link.begin(), link.end());

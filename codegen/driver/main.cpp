@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
     if (options.command == "flatten") return flatten_command(options);
     if (options.command == "dump") return dump_command(options);
     if (options.command == "explain") return explain_command(options);
+    if (options.command == "devices") return devices_command(options);
     return run_command(options);
   } catch (const std::bad_alloc&) {
     std::fputs("error: out of memory\n", stderr);

@@ -211,6 +211,9 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   dump->add_option("--root", o.root, "one module instead of the model: \"Linear(5, 10)\"");
   dump->add_flag("--json", o.json, "messages for a program");
 
+  CLI::App* devices = app.add_subcommand("devices", "list what can run models here, with limits");
+  devices->add_flag("--json", o.json, "for a program, one object a line");
+
   command(app, "explain", "the long form of a message", o, "CODE");
 
   try {

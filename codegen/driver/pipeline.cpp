@@ -10,7 +10,11 @@
 
 #include "codegen/driver/settings.h"
 #include "codegen/emit/cpp/namer.h"
+#ifdef MODELC_VULKAN
+#include "codegen/emit/spirv/compile.h"
+#endif
 #include "codegen/lower/lower.h"
+#include "codegen/plan/printer.h"
 #include "codegen/plan/reader.h"
 #include "codegen/plan/verifier.h"
 #include "frontend/diagnostics/render.h"
@@ -24,6 +28,8 @@ namespace modelc::driver {
 
 namespace fs = std::filesystem;
 namespace code = diag::code;
+
+Session::Session(const Options& o) : options(o), vulkan(wants_vulkan(o)) {}
 
 bool Session::report() {
   const bool good = !sink.has_errors();
@@ -268,14 +274,58 @@ std::optional<plan::Program> plan_model(Session& s, const sema::Program& program
   return std::move(lowered.program);
 }
 
-std::vector<emit::File> emit_model(const Session& s, const plan::Program& program, const std::string& class_name,
-                                   const std::string& name_space, bool with_main) {
+bool wants_vulkan(const Options& o) {
+  if (o.device.starts_with("vulkan")) return true;
+  for (const std::string_view b : split(o.backend, ','))
+    if (trim(b) == "vulkan") return true;
+  return false;
+}
+
+namespace {
+
+// The map kernels' shaders, compiled; false when one is refused.
+bool add_shaders(Session& s, const plan::Program& program, const emit::Options& o, std::vector<emit::File>& files) {
+#ifdef MODELC_VULKAN
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  fs::path include = self.parent_path().parent_path() / "share" / "modelc" / "shaders" / "include";
+  if (error || !fs::is_directory(include, error)) include = fs::path(settings::source_dir) / "shaders" / "include";
+  std::vector<emit::ShaderBinary> binaries;
+  for (emit::ShaderFile& shader : emit::glsl(program, o)) {
+    const auto words = emit::compile_shader({shader.file.name, shader.file.text, {}, include.string()});
+    if (!words) {
+      Error e = words.error();
+      for (const plan::MapKernel& k : program.kernels)
+        if (k.name == shader.kernel) e.notes.push_back("it computes " + plan::expression(k));
+      s.sink.error(code::shader_failed, program.graph->file, e);
+      return false;
+    }
+    binaries.push_back({shader.kernel, emit::literal_of(*words, 4), words->size() * 4});
+    files.push_back(std::move(shader.file));
+  }
+  if (!binaries.empty()) files.push_back(emit::shader_header(program, o, binaries));
+  return true;
+#else
+  (void)program, (void)o, (void)files;
+  s.sink.error(code::no_vulkan, "--backend vulkan",
+               Error{"no-vulkan", "this modelc was built without Vulkan", {"when it was configured, this was missing: " MODELC_VULKAN_MISSING},
+                     "install what is missing, configure and build again"});
+  return false;
+#endif
+}
+
+}  // namespace
+
+std::optional<std::vector<emit::File>> emit_model(Session& s, const plan::Program& program, const std::string& class_name,
+                                                  const std::string& name_space, bool with_main) {
   emit::Options o;
   o.file = s.file_base;
   o.class_name = class_name.empty() ? program.graph->name : class_name;
   o.name_space = name_space.empty() ? emit::identifier(s.file_base) : name_space;
   o.version = settings::version;
+  o.vulkan = s.vulkan;
   std::vector<emit::File> files = emit::cpp(program, o);
+  if (o.vulkan && !add_shaders(s, program, o, files)) return std::nullopt;
   if (with_main) files.push_back(emit::stock_main(program, o));
   files.push_back(emit::manifest(program, o));
   return files;

@@ -26,7 +26,9 @@ struct Session {
   source::FileId main;
   std::string file_base;                         // "llama" of path/to/llama.model
 
-  explicit Session(const Options& o) : options(o) {}
+  bool vulkan;                                   // expressions come with shaders
+
+  explicit Session(const Options& o);
   // Shows all messages (stderr; JSON on stdout) and forgets them. True when none was an error.
   bool report();
   // What a command ends with after report(): 0; 1, the input is wrong; 2, nothing is wrong but the call itself.
@@ -78,8 +80,13 @@ bool report_mapping(Session& s, Mapping& mapping);
 std::optional<plan::Program> plan_model(Session& s, const sema::Program& program);
 
 // The files of `build`, in memory: sources first, the manifest last. An empty name or namespace: the model's, the file's.
-std::vector<emit::File> emit_model(const Session& s, const plan::Program& program, const std::string& class_name,
-                                   const std::string& name_space, bool with_main);
+// With a Vulkan backend among the options, shaders/*.comp and what they are compiled to are among them; none when one does
+// not compile, which is in the sink.
+std::optional<std::vector<emit::File>> emit_model(Session& s, const plan::Program& program, const std::string& class_name,
+                                                  const std::string& name_space, bool with_main);
+
+// Whether the options ask for shaders: --backend vulkan, or a Vulkan --device.
+bool wants_vulkan(const Options& o);
 
 // What takes effect later, said once in one line on stderr (a `policy` or `shard` section in a file that many runs share).
 void print_notes(const std::vector<std::string>& notes);

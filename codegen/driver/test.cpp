@@ -187,7 +187,7 @@ class TestRun {
       for (const std::string& name : same.runs) {
         const Backend* backend = find_backend(name);
         if (!backend->compiled) continue;
-        if (backend->missing.empty()) alike.emplace_back(backend, same.within);
+        if (backend->missing.empty()) alike.emplace_back(backend, same.within), s.vulkan = s.vulkan || backend->shaders;
         else skipped_.push_back(name + ": " + std::string(backend->missing));
       }
     if (expected.empty() && block_.same.empty() && alike.empty()) return "";
@@ -200,7 +200,9 @@ class TestRun {
       reference_alone_ = what;
       return "";
     }
-    auto binary = compile_program(emit_model(s, *planned, "", "", true));
+    const auto files = emit_model(s, *planned, "", "", true);
+    if (!files) return s.sink.diagnostics().back().message;
+    auto binary = compile_program(*files);
     if (!binary) return binary.error().text();
     const auto verify = [&](const std::string& expect, double within, const std::vector<std::string>& more) {
       std::vector<std::string> arguments = {*binary,      "verify", "--checkpoint", path,

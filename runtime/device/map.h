@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "runtime/tensor/tensor.h"
@@ -23,11 +24,17 @@ struct MapArgs {
   std::array<Input, max_inputs> input{};
 };
 
+// SPIR-V of a compute shader, little endian; none where the model was built for the CPU alone.
+struct MapShader {
+  const char* code = nullptr;                              // aligned to nothing
+  std::size_t bytes = 0;
+};
+
 // Computes rows [begin, end) of the result, a row being the last axis (a result of rank 0 is one row of one element).
 struct MapKernel {
   const char* name;                                        // unique in a model: "rope_cos"
   void (*cpu)(const MapArgs& args, std::int64_t begin, std::int64_t end);
-  // SPIR-V joins here when a GPU backend is built in.
+  MapShader shader = {};                                   // the same for a GPU
 };
 
 namespace detail {

@@ -21,6 +21,9 @@ int run_verify(const Options& o, const ModelFactory& factory) {
   } else {
     std::printf("%s on %s\n%s", loaded->model->name(), loaded->model->device().description().c_str(),
                 report_text(*report, o.verify).c_str());
+    // All of them on this one device: nothing is computed elsewhere.
+    if (const std::string done = loaded->model->device().operations(); !done.empty())
+      std::printf("on %s: %s\n", loaded->model->device().description().c_str(), done.c_str());
     // What was done to the bytes on the way in belongs beside a difference.
     if (!report->passed) {
       bool any = false;

@@ -41,7 +41,16 @@ std::optional<Loaded> load(const Options& o, const ModelFactory& factory) {
   }
   Loaded loaded;
   loaded.checkpoint = std::make_shared<const CheckpointIndex>(std::move(*index));
-  auto model = factory.load(*loaded.checkpoint, o.load);
+  LoadOptions options = o.load;
+  if (!o.device.empty() && o.device != "cpu") {
+    auto device = open_device(o.device, o.load.cpu);
+    if (!device) {
+      fail(device.error());
+      return std::nullopt;
+    }
+    options.device = std::move(*device);
+  }
+  auto model = factory.load(*loaded.checkpoint, options);
   if (!model) {
     fail(model.error());
     return std::nullopt;

@@ -34,6 +34,7 @@ void add_shared(CLI::App& app, Options& o) {
   app.add_option("--checkpoint", o.checkpoint, "folder with config.json and *.safetensors, or .safetensors files")->required()->allow_extra_args(false);
   app.add_option("--threads", o.load.cpu.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
   app.add_option("--isa", o.load.cpu.isa, "portable, avx2 or avx512; the best there is unless given");
+  app.add_option("--device", o.device, "cpu, vulkan or vulkan:N (cpu)");
   app.add_flag("--no-mmap", o.load.no_mmap, "read the weights into memory instead of mapping them");
   app.add_flag_callback("--no-strict", [&o] { o.load.strict = false; }, "allow tensors that the model does not have");
   app.add_flag("--auto-cast", o.load.auto_cast, "f32 and bf16 for each other where a weight declares its type");

@@ -20,6 +20,7 @@ struct Options {
   std::vector<std::string> checkpoint;                     // one folder or file, or several files
   OpenOptions open;
   LoadOptions load;
+  std::string device;                                      // "", "cpu", "vulkan", "vulkan:1"
   bool json = false;
 
   // generate

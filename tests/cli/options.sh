@@ -10,7 +10,8 @@ expect "an unknown option" 2 "error:" -- "$modelc" check $llama --chekpoint x
 expect "help" 0 check build run verify test inspect dump explain -- "$modelc" --help
 expect "help of a command" 0 --checkpoint --prompt -- "$modelc" run --help
 expect "version" 0 "modelc 0." -- "$modelc" --version
-expect "vulkan is refused as not yet carried out" 2 "error[E0607]" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --backend vulkan
+expect "a backend that is none" 2 "error[E0608]" "expected cpu or vulkan" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --backend metal
+expect "a device that is none" 2 "error[E0608]" "expected cpu, vulkan or vulkan:N" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --device tpu
 [ ! -e "$work/v" ] && pass "and nothing is written" || fail "and nothing is written"
 expect "--inline is refused" 2 "error[E0607]" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --inline
 expect "block encodings are refused" 2 "error[E0607]" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --encodings q8_0

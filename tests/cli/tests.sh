@@ -1,5 +1,7 @@
 # `modelc test`: operations, given inputs, entries in runs, backends; each kind of test can also fail.
 . "$(dirname "$0")/lib.sh"
+# As on a machine without a GPU's driver; with one: vulkan.sh.
+export VK_ICD_FILENAMES=/nowhere VK_DRIVER_FILES=/nowhere
 
 cat > "$work/op.model" <<'MODEL'
 language 1

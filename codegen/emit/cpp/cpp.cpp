@@ -295,6 +295,7 @@ std::vector<File> cpp(const plan::Program& p, const Options& o) {
 
   std::string s = title(p, o);
   s += fmt::format("#include \"{}.h\"\n\n#include <utility>\n\n", o.file);
+  if (o.vulkan && !p.kernels.empty()) s += fmt::format("#include \"{}_shaders.h\"\n\n", o.file);
   s += open_namespace(o.name_space);
   s += "using modelc::Batch;\n" + std::string(names_sequences(p) ? "using modelc::Sequences;\n" : "") +
        "using modelc::MapArgs;\nusing modelc::MapKernel;\nusing modelc::Step;\nusing modelc::Tensor;\n";
@@ -303,7 +304,7 @@ std::vector<File> cpp(const plan::Program& p, const Options& o) {
   if (!p.kernels.empty()) {
     s += "// ---- fused elementwise expressions ----------------------------------------------------------------------------------\n\n"
          "namespace kernels {\n\nnamespace math = modelc::math;\n\n";
-    for (std::size_t i = 0; i < p.kernels.size(); ++i) s += kernel_text(p.kernels[i], names.kernels[i], names.kernels) + "\n";
+    for (std::size_t i = 0; i < p.kernels.size(); ++i) s += kernel_text(p.kernels[i], names.kernels[i], names.kernels, o.vulkan) + "\n";
     s += "}  // namespace kernels\n\n";
   }
   s += "// ---- buffers of each function: pieces of the arena, given back when it ends -------------------------------------------\n\n";

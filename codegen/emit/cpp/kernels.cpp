@@ -99,7 +99,7 @@ class Expression {
 
 }  // namespace
 
-std::string kernel_text(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels) {
+std::string kernel_text(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels, bool shader) {
   const Expression e(kernel, all_kernels);
   std::vector<std::string> parameters;
   for (std::size_t i = 0; i < e.inputs().size(); ++i) parameters.push_back(e.types()[i] + " " + e.inputs()[i]);
@@ -117,7 +117,7 @@ std::string kernel_text(const plan::MapKernel& kernel, const std::string& name, 
     for (std::size_t at = 0; at < locals.size(); at = locals.find('\n', at) + 1) locals.insert(at, "    "), at += 4;
     s += locals + fmt::format("    return {};\n  }});\n", e.result());
   }
-  return s + "}};\n";
+  return s + (shader ? fmt::format("}}, shaders::{}}};\n", name) : "}};\n");
 }
 
 }  // namespace modelc::emit

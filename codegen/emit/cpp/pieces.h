@@ -9,7 +9,8 @@
 namespace modelc::emit {
 
 // The lambda of a kernel's expression: "[](float gate, float up) { return math::silu(gate) * up; }", and the kernel.
-std::string kernel_text(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels);
+// With `shader`, the one of the same name in namespace shaders goes with it.
+std::string kernel_text(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels, bool shader);
 
 // `{.shape = {…}, .formula = …}`, continued lines indented by `indent`.
 // `use` is where the module that holds the weight is asked for, when that says more than the declaration.

@@ -53,6 +53,14 @@ Sequence random_sequence(Random& random, const Case& c, std::int64_t length) {
           random.numbers(length * c.kv_heads * c.dv), length};
 }
 
+// A step of this batch begins, with its fields on the device.
+void begin_step(Device& device, Tensors& tensors, const Batch& at) {
+  const auto field = [&](const std::vector<std::int32_t>& v) { return tensors.i32(v); };
+  const BatchTensors fields{field(at.positions), field(at.lengths), field(at.sequence), field(at.outputs),
+                            field(at.last),      field(at.slots),   field(at.starts)};
+  REQUIRE(device.begin({}, &at, fields).ok());
+}
+
 // Rows [begin, end) of [positions][width].
 std::span<const float> rows(const std::vector<float>& values, std::int64_t width, std::int64_t begin,
                             std::int64_t end) {
@@ -67,8 +75,8 @@ class Fed {
       : device_(device), case_(c), store_(*device.reserve({.sizes = {c.kv_heads, c.d, c.dv}}, capacity, slots)),
         cache_(static_cast<KvCache&>(*store_)) {
     // What a cache has never been given may be anything.
-    std::memset(cache_.keys.buffer->host, 0xFF, static_cast<std::size_t>(cache_.keys.buffer->size));
-    std::memset(cache_.values.buffer->host, 0xFF, static_cast<std::size_t>(cache_.values.buffer->size));
+    for (const Buffer* b : {cache_.keys.buffer, cache_.values.buffer})
+      device.write(std::vector<std::byte>(static_cast<std::size_t>(b->size), std::byte{0xFF}), {b, 0, DType::u8, {b->size}});
   }
   struct Piece { int slot; const Sequence* sequence; std::int64_t tokens; };
 
@@ -95,6 +103,7 @@ class Fed {
     }
     Tensors tensors(device_);
     const std::int64_t n = at.tokens();
+    begin_step(device_, tensors, at);
     AttendArgs args = case_.args;
     if (!case_.sinks.empty()) args.sinks = tensors.f32({case_.heads}, case_.sinks);
     device_.append(cache_, tensors.f32({n, case_.kv_heads, case_.d}, k), tensors.f32({n, case_.kv_heads, case_.dv}, v),
@@ -255,6 +264,7 @@ TEST_CASE("attend without state: each segment by itself") {
         expected.insert(expected.end(), rows_of.begin(), rows_of.end());
       }
       const std::int64_t n = at.tokens();
+      begin_step(device, tensors, at);
       if (!c.sinks.empty()) c.args.sinks = tensors.f32({c.heads}, c.sinks);
       const Tensor out = tensors.empty({n, c.heads, c.dv});
       device.attend(tensors.f32({n, c.heads, c.d}, q), tensors.f32({n, c.kv_heads, c.d}, k),
@@ -272,6 +282,7 @@ TEST_CASE("attend: rows that see nothing give 0, also with sinks") {
       const Batch at = *Batch::make(std::vector<std::int64_t>{3}, Outputs::all);
       Random random(2);
       Tensors tensors(device);
+      begin_step(device, tensors, at);
       AttendArgs args;
       const std::vector<float> sinks = {1.0F, 2.0F};
       if (with_sinks) args.sinks = tensors.f32({2}, sinks);

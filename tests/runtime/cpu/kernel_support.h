@@ -1,9 +1,13 @@
-// What the kernel tests share: a device of every instruction set that runs here, tensors, references in double.
+// What the kernel tests share: every device that there is (the CPU with each instruction set, Vulkan where a driver is),
+// tensors on it, references in double.
 #pragma once
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -14,12 +18,16 @@
 #include "runtime/encoding/convert.h"
 #include "runtime/cpu/isa.h"
 #include "runtime/device/device.h"
+#include "runtime/device/map.h"
 #include "runtime/encoding/decode.h"
+#ifdef MODELC_VULKAN
+#include "codegen/emit/spirv/compile.h"
+#endif
 
 namespace modelc::test {
 
 // Runs the check with every instruction set and with 1 and 2 threads.
-inline void on_every_device(const std::function<void(Device&)>& check) {
+inline void on_every_cpu(const std::function<void(Device&)>& check) {
   for (const cpu::Kernels* k : cpu::available_kernels())
     for (const int threads : {1, 2}) {
       auto device = open_cpu({threads, k->isa});
@@ -29,6 +37,80 @@ inline void on_every_device(const std::function<void(Device&)>& check) {
       check(**device);
     }
 }
+
+// The first Vulkan device: as it is, without optional features, and with limits so small that what fits one binding, or
+// one axis of workgroups, elsewhere is split here. Opened once.
+inline const std::vector<std::shared_ptr<Device>>& vulkan_test_devices() {
+  static const std::vector<std::shared_ptr<Device>> all = [] {
+    std::vector<std::shared_ptr<Device>> devices;
+    VulkanOptions bare, small;
+    bare.masked = {"subgroup", "float16", "int8", "int16", "storage16", "storage8"};
+    small.binding_bytes = 2 * 1024 * 1024;
+    small.max_groups = 31;
+    for (const VulkanOptions& o : {VulkanOptions{}, bare, small}) {
+      auto d = open_vulkan(o);
+      if (!d) {
+        std::printf("SKIPPED on Vulkan: %s\n", d.error().message.c_str());
+        break;
+      }
+      devices.push_back(std::move(*d));
+    }
+    return devices;
+  }();
+  return all;
+}
+
+// Runs the check on every device: the CPU as above, then Vulkan, where what was recorded must not have failed.
+inline void on_every_device(const std::function<void(Device&)>& check) {
+  const char* only = std::getenv("MODELC_TEST_DEVICES");   // "cpu" or "vulkan"; both unless set
+  const std::string wanted = only != nullptr ? only : "";
+  if (wanted != "vulkan") on_every_cpu(check);
+  if (wanted == "cpu") return;
+  int number = 0;
+  for (const auto& device : vulkan_test_devices()) {
+    const std::string description = device->description() + ", with options " + std::to_string(number++);
+    CAPTURE(description);
+    check(*device);
+    const Status done = device->finish();
+    if (!done) FAIL_CHECK(done.error().text());
+  }
+}
+
+// A map kernel that runs on every device: the same expression in GLSL, over x0, x1, …, for inputs that are whole ("i") or
+// real ("f"), one letter each.
+inline MapKernel with_shader(MapKernel kernel, const std::string& inputs, const std::string& expression) {
+#ifdef MODELC_VULKAN
+  std::string text = "#version 450\n#define INPUTS " + std::to_string(inputs.size()) + "\n#include \"map.glsl\"\n", loads;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string n = std::to_string(i), type = inputs[i] == 'i' ? "int" : "float";
+    text += "layout(constant_id = " + std::to_string(4 + i) + ") const uint type_" + n + " = 0;\nlayout(binding = " +
+            std::to_string(i + 1) + ") readonly buffer Input" + n + " { uint v[]; } input_" + n + ";\n";
+    loads += "  const uint e" + n + " = map_place(" + n + "u, e);\n  const " + type + " x" + n + " = map_" + type + "(" + n + "u, type_" + n +
+             ", e" + n + ", input_" + n + ".v[map_word(" + n + "u, type_" + n + ", e" + n + ")]);\n";
+  }
+  text += "void main() {\n  const uint e = invocation_number();\n  if (e >= map_argument(0u)) return;\n" + loads + "  precise float r = " + expression + ";\n  map_store(e, r);\n}\n";
+  if (inputs == "i") text.replace(text.find("precise float"), 13, "int");
+  const auto words = emit::compile_shader({std::string(kernel.name) + ".comp", text, {}, MODELC_SOURCE_DIR "/shaders/include"});
+  if (!words) FAIL(words.error().text());
+  // Kept for good: a kernel names its code by the address.
+  const auto* kept = new std::vector<std::uint32_t>(*words);
+  kernel.shader = {reinterpret_cast<const char*>(kept->data()), kept->size() * 4};
+#else
+  (void)inputs, (void)expression;
+#endif
+  return kernel;
+}
+
+// A tensor's elements, wherever they lie.
+template <class T>
+std::vector<T> elements_of(const Tensor& t) {
+  std::vector<T> v(static_cast<std::size_t>(t.count()));
+  REQUIRE(static_cast<std::size_t>(t.size()) == v.size() * sizeof(T));
+  const Status s = const_cast<Device*>(t.buffer->owner)->read(t, std::as_writable_bytes(std::span(v)));
+  if (!s) FAIL_CHECK(s.error().text());
+  return v;
+}
+inline std::vector<float> values_of(const Tensor& t) { return elements_of<float>(t); }
 
 class Random {
  public:
@@ -52,21 +134,36 @@ class Tensors {
   explicit Tensors(Device& device) : device_(device) {}
   Tensors(const Tensors&) = delete;
   ~Tensors() {
-    for (const Buffer* b : buffers_) {
-      CHECK(std::to_integer<int>(b->host[b->size - 1]) == 0x5A);
-      device_.free(b);
+    // The last bytes side by side, so that a GPU is waited for once.
+    const auto n = static_cast<std::int64_t>(buffers_.size());
+    const auto ends = device_.allocate(n + 1);
+    CHECK(ends.ok());
+    if (!ends) return;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const Buffer* b = buffers_[static_cast<std::size_t>(i)];
+      device_.copy({b, b->size - 1, DType::u8, {1}}, {*ends, i, DType::u8, {1}});
     }
+    if (n > 0) CHECK(elements_of<std::uint8_t>({*ends, 0, DType::u8, {n}}) == std::vector<std::uint8_t>(buffers_.size(), 0x5A));
+    for (const Buffer* b : buffers_) device_.free(b);
+    device_.free(*ends);
   }
+  // The CPU reads weights at any address; a GPU at whole words, or (`halves`) at even ones.
+  std::int64_t placed(std::int64_t bytes, bool halves = true) const {
+    return !on_host() ? bytes / (halves ? 2 : 4) * (halves ? 2 : 4) : bytes;
+  }
+  bool on_host() const { return device_.description().starts_with("CPU"); }
   // `shift` bytes away from alignment.
   Tensor bytes_of(DType dtype, Shape shape, std::span<const std::byte> bytes, std::int64_t shift = 0) {
+    shift = placed(shift);
     Tensor t{nullptr, shift, dtype, shape};
     auto b = device_.allocate(shift + t.size() + 1);
     REQUIRE(b.ok());
-    std::memset((*b)->host, 0x5A, static_cast<std::size_t>((*b)->size));
     t.buffer = *b;
     buffers_.push_back(*b);
+    std::vector<std::byte> all(static_cast<std::size_t>((*b)->size), std::byte{0x5A});
     REQUIRE(static_cast<std::int64_t>(bytes.size()) <= t.size());
-    if (!bytes.empty()) std::memcpy((*b)->host + shift, bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), all.begin() + shift);
+    device_.write(all, {*b, 0, DType::u8, {(*b)->size}});
     return t;
   }
   Tensor f32(Shape shape, std::span<const float> values) { return bytes_of(DType::f32, shape, std::as_bytes(values)); }
@@ -79,8 +176,6 @@ class Tensors {
   Device& device_;
   std::vector<const Buffer*> buffers_;
 };
-
-inline std::vector<float> values_of(const Tensor& t) { return {t.host<float>(), t.host<float>() + t.count()}; }
 
 // Rows of numbers as stored in an encoding, and what they are then.
 struct StoredRows {

@@ -20,7 +20,9 @@ struct Product {
       RowBlock block;
       block.encoding = b.encoding;
       block.rows = b.rows;
-      block.row_bytes = k / block_elements(b.encoding) * block_bytes(b.encoding) + b.padding;
+      block.row_bytes = k / block_elements(b.encoding) * block_bytes(b.encoding) +
+                        tensors.placed(b.padding, b.encoding != Encoding::f32);
+      const std::int64_t padding = tensors.placed(b.padding, b.encoding != Encoding::f32);
       block.result = static_cast<int>(matrix.blocks.size());
       weights.emplace_back();
       std::vector<std::byte> stored;
@@ -29,9 +31,9 @@ struct Product {
         weights.back().insert(weights.back().end(), row.values.begin(), row.values.end());
         stored.insert(stored.end(), row.bytes.begin(), row.bytes.end());
         // What lies between rows must never be read as a weight.
-        if (r + 1 < b.rows) stored.insert(stored.end(), static_cast<std::size_t>(b.padding), std::byte{0xFF});
+        if (r + 1 < b.rows) stored.insert(stored.end(), static_cast<std::size_t>(padding), std::byte{0xFF});
       }
-      block.data = tensors.bytes_of(DType::u8, {static_cast<std::int64_t>(stored.size())}, stored, b.shift);
+      block.data = tensors.bytes_of(DType::u8, {static_cast<std::int64_t>(stored.size())}, stored, tensors.placed(b.shift, b.encoding != Encoding::f32));
       biases.push_back(b.bias ? random.numbers(b.rows) : std::vector<float>());
       if (b.bias) block.bias = tensors.f32({b.rows}, biases.back());
       matrix.blocks.push_back(block);
@@ -57,9 +59,12 @@ constexpr Encoding quantised[] = {Encoding::q4_0, Encoding::q4_1, Encoding::q5_0
 
 constexpr double within = 5e-5;                           // of sums of up to 1300 products
 
-constexpr MapKernel silu_mul = {"silu_mul", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-  map_rows<2>(a, begin, end, [](float gate, float up) { return math::silu(gate) * up; });
-}};
+const MapKernel& silu_mul() {
+  static const MapKernel kernel = with_shader({"silu_mul", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+    map_rows<2>(a, begin, end, [](float gate, float up) { return math::silu(gate) * up; });
+  }}, "ff", "math_silu(x0) * x1");
+  return kernel;
+}
 
 }  // namespace
 
@@ -136,9 +141,9 @@ TEST_CASE("linear: a packed product of mixed encodings, and a result whose rows 
       gated.matrix.blocks[2].first = 70;
       const Tensor out = tensors.empty({m, 75}), apart = tensors.empty({m, 75}), in = tensors.f32({m, k}, x);
       const std::vector<Tensor> parts = {tensors.empty({m, 75}), tensors.empty({m, 75})};
-      device.linear_map(in, gated.matrix, silu_mul, out);
+      device.linear_map(in, gated.matrix, silu_mul(), out);
       device.linear(in, gated.matrix, parts, {});
-      device.map(silu_mul, parts, apart);
+      device.map(silu_mul(), parts, apart);
       CHECK(values_of(apart) == values_of(out));
     }
   });
@@ -272,13 +277,13 @@ TEST_CASE("linear_map: the blocks' products through an expression") {
           std::vector<double> expected;
           for (std::size_t i = 0; i < gate.size(); ++i) expected.push_back(gate[i] / (1 + std::exp(-gate[i])) * up[i]);
           const Tensor in = tensors.f32({m, k}, x), out = tensors.empty({m, n});
-          device.linear_map(in, p.matrix, silu_mul, out);
+          device.linear_map(in, p.matrix, silu_mul(), out);
           check_near(values_of(out), expected, 5e-5);
           // The same bits as the products and then the expression.
           const std::vector<Tensor> parts = {tensors.empty({m, n}), tensors.empty({m, n})};
           const Tensor apart = tensors.empty({m, n});
           device.linear(in, p.matrix, parts, {});
-          device.map(silu_mul, parts, apart);
+          device.map(silu_mul(), parts, apart);
           CHECK(values_of(apart) == values_of(out));
         }
   });

@@ -1,0 +1,174 @@
+#include "runtime/vulkan/device_plan.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/base/strings.h"
+#include "runtime/vulkan/shaders.h"
+
+namespace modelc::vulkan {
+namespace {
+
+constexpr std::uint64_t mib = 1024 * 1024;
+constexpr std::uint32_t push_bytes = 128, matmul_group = 64, matmul_shared = 2 * 32 * 33 * 4;
+
+Error refused(const DeviceDescription& d, const std::string& what) {
+  return {"vulkan-device", d.name + ": " + what, {}, "choose another device (`modelc devices` lists them), or run on the CPU"};
+}
+
+// The first type that has what is wanted; where none has, the first that has what is needed.
+template <class Needed, class Wanted>
+std::optional<std::uint32_t> choose_type(const DeviceDescription& d, Needed needed, Wanted wanted) {
+  std::optional<std::uint32_t> best;
+  std::uint64_t best_bytes = 0;
+  bool best_wanted = false;
+  for (std::uint32_t i = 0; i < d.types.size(); ++i) {
+    const MemoryType& t = d.types[i];
+    if (!needed(t) || t.heap >= d.heaps.size()) continue;
+    const bool is_wanted = wanted(t);
+    const std::uint64_t bytes = d.heaps[t.heap].bytes;
+    // Of equals the one on the larger heap: a window of 256 MiB onto a discrete card's memory is not it.
+    if (best && (best_wanted > is_wanted || (best_wanted == is_wanted && best_bytes >= bytes))) continue;
+    best = i;
+    best_bytes = bytes;
+    best_wanted = is_wanted;
+  }
+  return best;
+}
+
+}  // namespace
+
+const char* name_of(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::integrated: return "integrated GPU";
+    case DeviceKind::discrete: return "discrete GPU";
+    case DeviceKind::virtual_gpu: return "virtual GPU";
+    case DeviceKind::cpu: return "CPU";
+    case DeviceKind::other: break;
+  }
+  return "other device";
+}
+
+Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& options) {
+  DevicePlan p;
+  if (d.version_major == 1 && d.version_minor < 2)
+    return refused(d, "it has Vulkan " + std::to_string(d.version_major) + "." + std::to_string(d.version_minor) + "; 1.2 is needed");
+  if (d.max_push_bytes < push_bytes)
+    return refused(d, "it has " + std::to_string(d.max_push_bytes) + " bytes of push constants; 128 are needed");
+  if (d.max_group_size < matmul_group || d.max_group_x < matmul_group)
+    return refused(d, "its workgroups have at most " + std::to_string(std::min(d.max_group_size, d.max_group_x)) +
+                      " invocations; 64 are needed");
+  if (d.shared_bytes < matmul_shared)
+    return refused(d, "a workgroup has " + grouped(std::uint64_t{d.shared_bytes}) + " bytes of shared memory; " +
+                      grouped(std::uint64_t{matmul_shared}) + " are needed");
+
+  // A family that computes and draws nothing leaves the screen alone; else any that computes.
+  std::optional<std::uint32_t> family;
+  for (std::uint32_t i = 0; i < d.queues.size(); ++i) {
+    const QueueFamily& q = d.queues[i];
+    if (!q.compute || q.count == 0) continue;
+    if (!family || (d.queues[*family].graphics && !q.graphics)) family = i;
+  }
+  if (!family) return refused(d, "none of its queues computes");
+  p.queue_family = *family;
+
+  const auto any = [](const MemoryType&) { return true; };
+  const auto device = choose_type(d, any, [](const MemoryType& t) { return t.device_local; });
+  const auto upload = choose_type(d, [](const MemoryType& t) { return t.host_visible && t.coherent; },
+                                  [](const MemoryType& t) { return !t.device_local && !t.cached; });
+  const auto readback = choose_type(d, [](const MemoryType& t) { return t.host_visible && t.coherent; },
+                                    [](const MemoryType& t) { return t.cached; });
+  if (!device || !upload || !readback) return refused(d, "the host sees none of its memory");
+  p.device_type = *device;
+  p.upload_type = *upload;
+  p.readback_type = *readback;
+
+  const std::uint64_t heap = d.heaps[d.types[p.device_type].heap].bytes;
+  p.alignment = std::bit_ceil(std::max<std::uint32_t>(d.storage_alignment, 64));
+  p.largest_tensor = std::min(d.max_allocation > 0 ? d.max_allocation : heap, heap);
+  // An eighth of a small heap; few blocks of a large one.
+  p.block_bytes = std::clamp<std::uint64_t>(std::bit_floor(std::max<std::uint64_t>(heap / 8, mib)), mib, 256 * mib);
+  p.block_bytes = std::min(p.block_bytes, std::max<std::uint64_t>(p.largest_tensor, 1));
+  p.binding_bytes = options.binding_bytes > 0 ? std::min(options.binding_bytes, d.max_storage_range) : d.max_storage_range;
+  p.binding_bytes = p.binding_bytes / p.alignment * p.alignment;
+  if (p.binding_bytes < 64 * 1024 && options.binding_bytes == 0)
+    return refused(d, "a shader sees " + grouped(d.max_storage_range) + " bytes of a buffer; 65,536 are needed");
+  p.staging_bytes = std::clamp<std::uint64_t>(heap / 64, mib, 16 * mib);
+  p.max_groups = d.max_groups;
+  if (options.max_groups > 0)
+    for (std::uint32_t& n : p.max_groups) n = std::min(n, options.max_groups);
+  p.max_bindings = d.max_bindings;
+
+  const auto masked = [&](const char* feature) {
+    return std::find(options.masked.begin(), options.masked.end(), feature) != options.masked.end();
+  };
+  const auto take = [&](bool has, const char* feature, std::uint32_t bit) {
+    if (has && !masked(feature)) p.features |= bit;
+  };
+  const bool lanes = d.subgroup_arithmetic && d.full_subgroups && std::has_single_bit(d.subgroup_size) && d.subgroup_size >= 4 &&
+                     d.subgroup_size >= d.subgroup_min && d.subgroup_size <= d.subgroup_max;
+  take(lanes, "subgroup", needs_subgroup);
+  take(d.float16, "float16", needs_float16);
+  take(d.int8, "int8", needs_int8);
+  take(d.int16, "int16", needs_int16);
+  take(d.storage16, "storage16", needs_storage16);
+  take(d.storage8, "storage8", needs_storage8);
+  if ((p.features & needs_subgroup) != 0) {
+    p.subgroup = d.subgroup_size;
+    // Several rows a workgroup, as wide as its limit lets one be.
+    p.product_group = std::min(std::bit_floor(std::min(d.max_group_size, d.max_group_x)), std::max(64U, p.subgroup));
+    if (p.product_group < p.subgroup) {
+      p.subgroup = 0;
+      p.features &= ~std::uint32_t{needs_subgroup};
+      p.product_group = 64;
+    }
+  }
+  if (d.kind == DeviceKind::cpu) {
+    // Invocations are lanes of a vector: a barrier costs as much as they are many.
+    p.row_group = std::clamp(d.subgroup_size, 4U, 64U);
+    p.row_group = std::bit_floor(p.row_group) * 2;
+  }
+  // A submission stays far below the second or two after which systems take a GPU away.
+  p.dispatches = d.kind == DeviceKind::discrete ? 1024 : 256;
+  p.work = d.kind == DeviceKind::discrete ? std::uint64_t{200} << 30 : std::uint64_t{8} << 30;
+  return p;
+}
+
+std::optional<std::array<std::uint32_t, 3>> fold_groups(std::uint64_t groups, const std::array<std::uint32_t, 3>& most) {
+  std::array<std::uint32_t, 3> g{1, 1, 1};
+  const std::uint64_t x = std::max<std::uint64_t>(most[0], 1), y = std::max<std::uint64_t>(most[1], 1);
+  if (groups <= x) {
+    g[0] = static_cast<std::uint32_t>(std::max<std::uint64_t>(groups, 1));
+    return g;
+  }
+  // Rows of equal length, as few groups too many as may be.
+  const std::uint64_t rows = (groups + x - 1) / x;
+  if (rows <= y) {
+    g[0] = static_cast<std::uint32_t>((groups + rows - 1) / rows);
+    g[1] = static_cast<std::uint32_t>(rows);
+    return g;
+  }
+  const std::uint64_t planes = (rows + y - 1) / y;
+  if (planes > std::max<std::uint64_t>(most[2], 1)) return std::nullopt;
+  g[0] = static_cast<std::uint32_t>(x);
+  g[1] = static_cast<std::uint32_t>(y);
+  g[2] = static_cast<std::uint32_t>(planes);
+  return g;
+}
+
+std::vector<RowPiece> split_rows(std::int64_t at, std::int64_t rows, std::int64_t row_bytes, const DevicePlan& plan) {
+  std::vector<RowPiece> pieces;
+  const auto limit = static_cast<std::int64_t>(plan.binding_bytes), alignment = static_cast<std::int64_t>(plan.alignment);
+  for (std::int64_t first = 0; first < rows;) {
+    const std::int64_t skipped = (at + first * row_bytes) % alignment;
+    // A word at the end may be read whole.
+    const std::int64_t fit = row_bytes > 0 ? (limit - skipped - 4) / row_bytes : rows;
+    if (fit < 1) return {};
+    const std::int64_t n = std::min(fit, rows - first);
+    pieces.push_back({first, n});
+    first += n;
+  }
+  return pieces;
+}
+
+}  // namespace modelc::vulkan

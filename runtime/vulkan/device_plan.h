@@ -1,0 +1,57 @@
+// How a device is used: everything that depends on what it is, decided once, as plain data, from its description. A pure
+// function, so that devices that nobody has at hand are tested by their descriptions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/vulkan/description.h"
+
+namespace modelc::vulkan {
+
+struct PlanOptions {
+  // Features to do without, though the device has them: "subgroup", "float16", "int8", "int16", "storage16", "storage8".
+  std::vector<std::string> masked = {};
+  std::uint64_t binding_bytes = 0;                         // a smaller limit than the device's, for tests; 0: the device's
+  std::uint32_t max_groups = 0;                            // the same of workgroups along an axis
+};
+
+struct DevicePlan {
+  std::uint32_t queue_family = 0;
+  std::uint32_t device_type = 0, upload_type = 0, readback_type = 0;   // memory types of the three uses
+  std::uint64_t block_bytes = 0;                           // of one piece of memory, from which tensors are cut
+  std::uint64_t largest_tensor = 0;                        // what passes it is refused, or split where rows allow it
+  std::uint64_t binding_bytes = 0;                         // that one dispatch sees of a buffer; a multiple of `alignment`
+  std::uint32_t alignment = 256;                           // of a tensor's and a binding's first byte; a power of two
+  std::uint64_t staging_bytes = 0;                         // of one slice of the staging ring
+  std::uint32_t slices = 3;                                // of it: as many submissions are under way
+  std::uint32_t dispatches = 0;                            // of one submission at most
+  std::uint64_t work = 0;                                  // the same in multiplications, so that no watchdog bites
+  std::array<std::uint32_t, 3> max_groups{};
+  std::uint32_t max_bindings = 0;
+
+  // Workgroups, in invocations; powers of two.
+  std::uint32_t elements_group = 64;                       // one element, or eight, an invocation
+  std::uint32_t row_group = 64;                            // a row a workgroup
+  std::uint32_t product_group = 64;                        // matvec
+  std::uint32_t subgroup = 0;                              // lanes that a subgroup variant is given; 0: none is used
+  std::uint32_t features = 0;                              // Needs (shaders.h) that are there and not masked
+};
+
+// Errors: "vulkan-device" with what is missing and what is needed.
+Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& options = {});
+
+// So many workgroups as x · y · z within the limits, x first; at least as many, and what is too many does nothing. None
+// where even all axes hold fewer.
+std::optional<std::array<std::uint32_t, 3>> fold_groups(std::uint64_t groups, const std::array<std::uint32_t, 3>& most);
+
+// Rows of `row_bytes` bytes, the first at byte `at` of its buffer, cut so that each piece fits one binding, which begins
+// at a multiple of `alignment`. Empty where one row does not fit.
+struct RowPiece { std::int64_t first = 0, rows = 0; };
+std::vector<RowPiece> split_rows(std::int64_t at, std::int64_t rows, std::int64_t row_bytes, const DevicePlan& plan);
+
+}  // namespace modelc::vulkan

@@ -1,0 +1,127 @@
+// Products with weights.
+#include <algorithm>
+#include <cassert>
+
+#include "runtime/device/step.h"
+#include "runtime/vulkan/vulkan_device.h"
+
+namespace modelc::vulkan {
+namespace {
+
+constexpr std::int64_t few_tokens = 4;                     // matvec.comp's most
+
+}  // namespace
+
+bool VulkanDevice::reads(Encoding encoding, MatrixUse use) const {
+  const std::string encoded(name(encoding));
+  return use == MatrixUse::rows ? has("take_" + encoded) : has("matvec_" + encoded) && has("matmul_" + encoded);
+}
+
+Status VulkanDevice::prepare(Matrix&, MatrixUse) { return {}; }
+
+void VulkanDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) {
+  assert(static_cast<int>(outs.size()) == w.results() && (!residual || outs.size() == 1));
+  std::int64_t written = 0;
+  for (const Tensor& out : outs) written += out.count();
+  const std::int64_t all = w.rows(), k = w.columns, m = all > 0 ? written / all : 0;
+  assert(written == m * all && x.count() == m * k);
+  if (m == 0) return;
+  for (const RowBlock& b : w.blocks) {
+    const Tensor& out = outs[static_cast<std::size_t>(b.result)];
+    const std::string encoding(name(b.encoding));
+    const auto pieces = split_rows(b.data.offset, b.rows, b.row_bytes, c_->plan);
+    if (pieces.empty() && b.rows > 0)
+      return recorder_->fail(Error{"tensor-size", "a product with rows of " + std::to_string(b.row_bytes) + " bytes, and a shader sees " +
+                                   std::to_string(c_->plan.binding_bytes), {}, {}});
+    for (const RowPiece& piece : pieces) {
+      const bool few = m <= few_tokens;
+      const bool lanes = few && has("matvec_" + encoding + "_subgroup");
+      Dispatch d = shader((few ? "matvec_" : "matmul_") + encoding + (lanes ? "_subgroup" : ""));
+      Tensor data = b.data, bias = b.bias;
+      data.offset += piece.first * b.row_bytes;
+      if (bias) bias = {bias.buffer, bias.offset + piece.first * 4, DType::f32, {piece.rows}};
+      d.bind(data, piece.rows * b.row_bytes, true, false).read(x).write(out).read(bias).read(residual);
+      d.constant(bias ? 1 : 0).constant(residual ? 1 : 0);
+      d.push(piece.rows).push(k).push(b.row_bytes).push(b.first + piece.first).push(out.count() / m);
+      if (!few) {
+        const std::int64_t row_tiles = (piece.rows + 31) / 32;
+        d.push(m).push(row_tiles).group_each(row_tiles * ((m + 31) / 32), 64, 32 * 32 * k);
+      } else {
+        d.constant(static_cast<std::uint32_t>(m));
+        const std::uint32_t size = lanes ? c_->plan.product_group : c_->plan.row_group;
+        const std::int64_t rows_of_group = lanes ? size / c_->plan.subgroup : 1;
+        d.subgroup = lanes ? c_->plan.subgroup : 0;
+        d.group_each((piece.rows + rows_of_group - 1) / rows_of_group, size, rows_of_group * k * m);
+      }
+      run(d);
+    }
+  }
+}
+
+void VulkanDevice::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out) {
+  std::vector<Tensor> products;
+  for (int i = 0; i < w.results(); ++i) {
+    products.push_back(scratch(static_cast<std::size_t>(i), DType::f32, out.shape));
+    if (!products.back()) return;
+  }
+  linear(x, w, products, {});
+  map(f, products, out);
+}
+
+void VulkanDevice::chosen_product(const Tensor& x, std::int64_t per_row, const Matrix& w, std::int64_t experts, const Tensor& bias,
+                                  const Tensor& chosen, const Tensor& out) {
+  const std::int64_t pairs = chosen.count(), rows = w.rows() / experts, k = w.columns;
+  for (const RowBlock& b : w.blocks) {
+    const std::string encoding(name(b.encoding));
+    const bool lanes = has("chosen_" + encoding + "_subgroup");
+    const auto pieces = split_rows(b.data.offset, b.rows, b.row_bytes, c_->plan);
+    if (pieces.empty() && b.rows > 0)
+      return recorder_->fail(Error{"tensor-size", "a product with rows of " + std::to_string(b.row_bytes) + " bytes, and a shader sees " +
+                                   std::to_string(c_->plan.binding_bytes), {}, {}});
+    for (const RowPiece& piece : pieces) {
+      Dispatch d = shader("chosen_" + encoding + (lanes ? "_subgroup" : ""));
+      Tensor data = b.data;
+      data.offset += piece.first * b.row_bytes;
+      d.bind(data, piece.rows * b.row_bytes, true, false).read(x).write(out).read(bias).read(chosen).update(recorder_->faults());
+      d.constant(bias ? 1 : 0);
+      d.push(pairs).push(per_row).push(rows).push(k).push(b.row_bytes).push(b.first + piece.first).push(piece.rows).push(experts);
+      const std::uint32_t size = lanes ? c_->plan.product_group : c_->plan.row_group;
+      const std::int64_t rows_of_group = lanes ? size / c_->plan.subgroup : 1;
+      d.subgroup = lanes ? c_->plan.subgroup : 0;
+      run(d.group_each((pairs * rows + rows_of_group - 1) / rows_of_group, size, rows_of_group * k));
+    }
+  }
+}
+
+void VulkanDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args, const MapKernel& f,
+                           const Tensor& out) {
+  const std::int64_t d = args.gate->columns, inner = args.down->columns, k = chosen.shape[-1], pairs = chosen.count();
+  assert(x.count() * k == pairs * d && out.count() == x.count() && weights.count() == pairs && chosen.dtype == DType::i32);
+  if (pairs == 0) return;
+  // For every pair: the two products, what stands between, and the expert's result.
+  const Tensor gate = scratch(0, DType::f32, {pairs, inner}), up = scratch(1, DType::f32, {pairs, inner}),
+               hidden = scratch(2, DType::f32, {pairs, inner}), results = scratch(3, DType::f32, {pairs, d});
+  if (!gate || !up || !hidden || !results) return;
+  chosen_product(x, k, *args.gate, args.experts, args.gate_bias, chosen, gate);
+  chosen_product(x, k, *args.up, args.experts, args.up_bias, chosen, up);
+  const Tensor inputs[] = {gate, up};
+  map(f, inputs, hidden);
+  chosen_product(hidden, 1, *args.down, args.experts, args.down_bias, chosen, results);
+  run(shader("combine").read(results).read(weights).write(out).push(pairs / k).push(k).push(d).each(pairs / k * d, c_->plan.elements_group));
+}
+
+void VulkanDevice::conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) {
+  const int axes = x.shape.rank() - 2, missing = 3 - axes;
+  assert(axes >= 1 && axes <= 3 && w.shape.rank() == axes + 2 && out.shape.rank() == axes + 2);
+  Dispatch d = shader("conv");
+  d.read(x).read(w).write(out).read(bias).constant(bias ? 1 : 0).constant(static_cast<std::uint32_t>(missing));
+  d.push(out.count()).push(x.shape[1]).push(w.shape[0]).push(args.groups);
+  for (const Tensor* t : {&x, &w, &out})
+    for (int a = 0; a < 3; ++a) d.push(a < missing ? 1 : t->shape[a - missing + 2]);
+  d.push(args.stride).push(args.padding).push(args.dilation);
+  d.each(out.count(), c_->plan.elements_group);
+  d.work *= static_cast<std::uint64_t>(w.count() / std::max<std::int64_t>(w.shape[0], 1));
+  run(d);
+}
+
+}  // namespace modelc::vulkan

@@ -1,0 +1,106 @@
+// A Vulkan device: turns each operation into dispatches of shaders. What it has no shader for is an error that names the
+// operation; nothing is ever computed elsewhere in silence.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "runtime/device/device.h"
+#include "runtime/vulkan/context.h"
+#include "runtime/vulkan/dispatch.h"
+#include "runtime/vulkan/memory.h"
+#include "runtime/vulkan/pipelines.h"
+#include "runtime/vulkan/recorder.h"
+
+namespace modelc::vulkan {
+
+class VulkanDevice final : public Device {
+ public:
+  static Result<std::unique_ptr<VulkanDevice>> open(const VulkanOptions& options);
+  ~VulkanDevice() override;
+
+  std::string description() const override;
+  std::string operations() const override;
+  Result<const Buffer*> allocate(std::int64_t size) override;
+  void free(const Buffer* buffer) override;
+  Result<const Buffer*> place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) override;
+  Status read(const Tensor& t, std::span<std::byte> to) override;
+  void write(std::span<const std::byte> from, const Tensor& t) override;
+  bool reads(Encoding encoding, MatrixUse use) const override;
+  Status prepare(Matrix& matrix, MatrixUse use) override;
+  Status begin(const StepSizes& sizes, const Batch* at, const BatchTensors& fields) override;
+  Result<std::unique_ptr<StateStore>> reserve(const StateSlot& slot, std::int64_t capacity, int sequences) override;
+
+  void linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) override;
+  void linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out) override;
+  void take(const Matrix& table, const Tensor& rows, float scale, const Tensor& out) override;
+  void take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) override;
+  void rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out) override;
+  void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
+                    const Tensor& out) override;
+  void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) override;
+  void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) override;
+  void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) override;
+  void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) override;
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
+              const Tensor& out) override;
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) override;
+  void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) override;
+  void copy(const Tensor& from, const Tensor& to) override;
+  void copy_strided(const Strided& from, const Strided& to) override;
+  void fill(double value, const Tensor& out) override;
+  void reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out) override;
+  void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen,
+             const Tensor& weights) override;
+  void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args, const MapKernel& f,
+               const Tensor& out) override;
+  void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) override;
+  Status finish() override;
+
+  const DevicePlan& plan() const { return c_->plan; }
+  const Recorder::Counts& counts() const { return recorder_->counts; }
+
+ private:
+  explicit VulkanDevice(std::unique_ptr<Context> c) : c_(std::move(c)), memory_(*c_), pipelines_(*c_) {}
+
+  // A dispatch of the runtime's shader of this name; "" fails with the name.
+  Dispatch shader(const std::string& name) const;
+  bool has(const std::string& name) const;                 // and its features are there
+  void run(const Dispatch& d) { recorder_->dispatch(d); }
+  void not_there(const std::string& operation);
+  Status check_faults();
+  // Device memory of the k-th use of scratch in an operation; none when it fails, which is kept.
+  Tensor scratch(std::size_t k, DType dtype, Shape shape);
+  // Where attention's keys lie.
+  struct Keys {
+    std::uint32_t layout = 0;                              // in_cache, ragged, rectangular: attend.comp
+    Tensor k, v, places;
+    std::int64_t heads = 0, dv = 0, capacity = 0, n = 0;
+    std::int64_t slots = 1;                                // in_cache: of the cache
+  };
+  void attend_over(const Tensor& q, const Keys& keys, const AttendArgs& args, const Tensor& out);
+  void chosen_product(const Tensor& x, std::int64_t per_row, const Matrix& w, std::int64_t experts, const Tensor& bias,
+                      const Tensor& chosen, const Tensor& out);
+  void append_to(const Tensor& rows, const Tensor& cache, std::int64_t heads, std::int64_t d, std::int64_t capacity);
+
+  std::unique_ptr<Context> c_;
+  Memory memory_;
+  Pipelines pipelines_;
+  std::unique_ptr<Recorder> recorder_;
+  std::map<std::string, ShaderCode, std::less<>> shaders_;
+  BatchTensors batch_;
+  std::vector<GpuBuffer*> scratch_;
+};
+
+// Rows and length of a row, as the kernels see a tensor.
+inline std::int64_t width_of(const Tensor& t) { return t.shape.rank() == 0 ? 1 : t.shape[-1]; }
+inline std::int64_t rows_of(const Tensor& t) {
+  const std::int64_t n = width_of(t);
+  return n > 0 ? t.count() / n : 0;
+}
+inline std::uint32_t type_number(DType t) { return t == DType::f32 ? 0 : t == DType::i32 ? 1 : 2; }   // common.glsl's
+
+}  // namespace modelc::vulkan

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# The Vulkan backend from the model file to the numbers: what `build` writes, every fixture within 1e-4 of the reference,
+# the trained model's text, and a first device that is not there. Without a driver: SKIPPED.
+source "$(dirname "$0")/lib.sh"
+
+llama=examples/llama/llama.model
+tiny=examples/llama/fixtures/llama-tiny
+expect "devices" 0 cpu -- "$modelc" devices
+expect "devices for a program" 0 '"name":"cpu"' -- "$modelc" devices --json
+if "$modelc" build $llama --config $tiny/config.json -o "$work/none" --backend vulkan 2>&1 | grep -q "built without Vulkan"; then
+  expect "built without Vulkan: what was missing is said" 1 "error[E0610]" "this was missing" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --backend vulkan
+  skip "SKIPPED: this modelc was built without Vulkan"
+  finish
+  exit
+fi
+
+expect "build writes shaders" 0 shaders/llama_rope_cos.comp llama_shaders.h -- "$modelc" build $llama --config $tiny/config.json -o "$work/one" --backend cpu,vulkan
+"$modelc" build $llama --config $tiny/config.json -o "$work/two" --backend cpu,vulkan > "$work/log" 2>&1
+if diff -r "$work/one" "$work/two" > "$work/diff"; then pass "the same bytes each time"; else fail "the same bytes each time" "$(cat "$work/diff")"; fi
+if awk 'length > 130 { exit 1 }' "$work/one/llama_shaders.h"; then pass "no long lines in what is embedded"; else fail "no long lines in what is embedded"; fi
+
+# A modelc elsewhere, whose shaders' common text has a mistake.
+mkdir -p "$work/moved/bin" "$work/moved/share/modelc"
+cp "$modelc" "$work/moved/bin/modelc"
+cp -r stdlib "$work/moved/share/modelc/"
+cp -r shaders "$work/moved/share/modelc/"
+echo 'float broken(float x) { return undeclared; }' >> "$work/moved/share/modelc/shaders/include/map.glsl"
+expect "a shader that does not compile" 1 "error[E0611]" "undeclared" "it computes" -- "$work/moved/bin/modelc" build $llama \
+  --config $tiny/config.json -o "$work/broken" --backend vulkan
+[ ! -e "$work/broken" ] && pass "and nothing is written" || fail "and nothing is written"
+
+if ! "$modelc" devices 2>&1 | grep -q '^vulkan:0'; then
+  expect "without a driver run says so" 1 "Vulkan" "help:" -- "$modelc" verify $llama --checkpoint $tiny --expected $tiny/expected.safetensors --backend vulkan
+  skip "SKIPPED: no Vulkan driver is installed"
+  finish
+  exit
+fi
+
+expect "no driver is said" 1 "Vulkan" "help:" -- env VK_ICD_FILENAMES=/nowhere VK_DRIVER_FILES=/nowhere "$modelc" verify $llama --checkpoint $tiny \
+  --expected $tiny/expected.safetensors --backend vulkan
+expect "a device that is not there" 1 "no device vulkan:77" "vulkan:0 is" -- "$modelc" verify $llama --checkpoint $tiny \
+  --expected $tiny/expected.safetensors --device vulkan:77
+for file in examples/*/*.model; do
+  model=$(basename "$file" .model)
+  case "$model" in mamba2|deepseek_v3|qwen3_next|whisper) continue ;; esac     # the C++ backend does not build them (parity.sh)
+  for folder in "$(dirname "$file")/fixtures"/*/; do
+    case "$model/$(basename "$folder")" in bert/sentence-*|sentence/bert-*) continue ;; esac
+    [ -f "$folder/expected.safetensors" ] && [ -f "$folder/config.json" ] || continue
+    expect "$(basename "$folder") on Vulkan" 0 passed "on Vulkan" -- "$modelc" verify "$file" --checkpoint "$folder" \
+      --expected "$folder/expected.safetensors" --within 1e-4 --backend vulkan
+  done
+done
+expect "the tiny model on Vulkan" 0 passed "on Vulkan" -- "$modelc" verify $llama --checkpoint examples/tiny --expected examples/tiny/expected.safetensors --backend vulkan
+expect "in chunks of 5" 0 passed "on Vulkan" -- "$modelc" verify $llama --checkpoint examples/llama/fixtures/llama-batch \
+  --expected examples/llama/fixtures/llama-batch/expected.safetensors --chunk 5 --backend vulkan
+expect "a wrong checkpoint is found" 1 FAILED "first stage that differs: model.embed_tokens" -- "$modelc" verify $llama --backend vulkan \
+  --checkpoint examples/llama/fixtures/llama-theta-both --expected examples/llama/fixtures/llama-tiny/expected.safetensors
+cat > "$work/op.model" <<'MODEL'
+language 1
+op doubled(x: [..., n], b: [n]) -> [..., n] { reference 2 * x + b }
+op kept(keep: bool[n], result: [n]) -> ([n], bool[n], index(9)[]) {
+    reference { return where(keep, result, 0.0), result > 1.5, argmax(result) as index(9) }
+}
+op curves(x: [n]) -> [n] { reference gelu(x) + erf(x) * tanh(x) + silu(x) + sin(x * 50) - cos(x * 3000) + log(abs(x) + 0.001) + softplus(x) }
+op powers(x: [n]) -> [n] { reference x ^ 3 + abs(x) ^ 0.37 + exp(-x * x) + x % 0.7 + floor(x) - ceil(x) }
+test "flags and whole numbers" { op kept  input keep = [true, false, true]  input result = [1, 2, 3]  same reference, cpu, vulkan within 0 }
+test "numbers"  { op doubled  input x = linspace(-1, 1, 6) as [2, 3]  input b = [1, 2, 3]  same reference, cpu, vulkan within 1e-6 }
+test "curves"   { op curves  input x = linspace(-6, 6, 961)  same reference, cpu, vulkan within 2e-5 }
+test "powers"   { op powers  input x = linspace(-3, 3, 961)  same reference, cpu, vulkan within 2e-5 }
+MODEL
+expect "operations against their references" 0 "4 passed, 0 failed" -- "$modelc" test "$work/op.model"
+sed '/^test/d' "$work/op.model" > "$work/exact.model"
+echo 'test "t" { op curves  input x = linspace(-6, 6, 961)  same reference, vulkan within 0 }' >> "$work/exact.model"
+expect "a bound that f32 cannot keep fails" 1 "vulkan against the reference" -- "$modelc" test "$work/exact.model"
+prompt="Once upon a time"
+cpu=$("$modelc" run $llama --checkpoint examples/tiny --prompt "$prompt" -n 60 2> "$work/log")
+vulkan=$("$modelc" run $llama --checkpoint examples/tiny --prompt "$prompt" -n 60 --backend vulkan 2> "$work/log")
+if [ -n "$cpu" ] && [ "$cpu" = "$vulkan" ]; then pass "the same text as on the CPU"; else fail "the same text as on the CPU" "$cpu
+---
+$vulkan"; fi
+finish

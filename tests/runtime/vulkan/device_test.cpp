@@ -1,0 +1,214 @@
+// A device itself: memory, limits, failures. Where no driver is, these say SKIPPED. What its kernels compute is tested
+// with the CPU's, in tests/runtime/cpu.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <numeric>
+#include <vector>
+
+#include "runtime/device/device.h"
+
+using namespace modelc;
+
+namespace {
+
+// None where there is no driver.
+std::unique_ptr<Device> open(const VulkanOptions& options = {}) {
+  auto d = open_vulkan(options);
+  if (d) return std::move(*d);
+  CHECK(d.error().kind == "no-vulkan");
+  std::printf("SKIPPED: %s\n", d.error().message.c_str());
+  return nullptr;
+}
+
+Tensor tensor(Device& d, Shape shape, std::span<const float> values = {}) {
+  auto b = d.allocate(shape.count() * 4);
+  REQUIRE(b.ok());
+  const Tensor t{*b, 0, DType::f32, shape};
+  if (!values.empty()) d.write(std::as_bytes(values), t);
+  return t;
+}
+
+std::vector<float> read(Device& d, const Tensor& t) {
+  std::vector<float> v(static_cast<std::size_t>(t.count()));
+  const Status s = d.read(t, std::as_writable_bytes(std::span(v)));
+  if (!s) FAIL_CHECK(s.error().text());
+  return v;
+}
+
+std::vector<float> ramp(std::int64_t n) {
+  std::vector<float> v(static_cast<std::size_t>(n));
+  std::iota(v.begin(), v.end(), 1.0F);
+  return v;
+}
+
+}  // namespace
+
+TEST_CASE("names of devices: the first, one by number, and what is none") {
+  const auto wrong = open_device("tpu", {});
+  REQUIRE(!wrong.ok());
+  CHECK(wrong.error().kind == "device-name");
+  for (const char* name : {"vulkan:", "vulkan:x", "vulkan:-1", "vulkan1"}) {
+    const auto d = open_device(name, {});
+    REQUIRE(!d.ok());
+    CHECK(d.error().kind == "device-name");
+  }
+  CHECK(open_device("cpu", {}).ok());
+  if (!open()) return;
+  const auto far = open_device("vulkan:1000", {});
+  REQUIRE(!far.ok());
+  CHECK(far.error().kind == "device-name");
+  CHECK(!far.error().notes.empty());                       // those that there are
+  CHECK(open_device("vulkan", {}).ok());
+  CHECK(open_device("vulkan:0", {}).ok());
+}
+
+TEST_CASE("what is written is read back, in any pieces, larger than a slice of the staging ring too") {
+  const auto d = open();
+  if (!d) return;
+  const std::int64_t n = 10 * 1000 * 1000 + 3;
+  const auto values = ramp(n);
+  const Tensor t = tensor(*d, {n}, values);
+  CHECK(read(*d, t) == values);
+  Tensor part = t;
+  part.offset = 4 * 1234567;
+  part.shape = {5};
+  d->write(std::as_bytes(std::span(values).first(5)), part);
+  CHECK(read(*d, part) == std::vector<float>{1, 2, 3, 4, 5});
+  part.offset -= 4;
+  CHECK(read(*d, part)[0] == values[1234566]);
+  d->free(t.buffer);
+}
+
+TEST_CASE("memory that is given back is used again, and what is still needed is not") {
+  const auto d = open();
+  if (!d) return;
+  const std::int64_t n = 1000;
+  const Tensor keep = tensor(*d, {n}, ramp(n));
+  for (int round = 0; round < 300; ++round) {
+    // Freed while what uses it has not run yet.
+    const Tensor a = tensor(*d, {n}, std::vector<float>(n, static_cast<float>(round))), b = tensor(*d, {n});
+    d->copy(a, b);
+    d->free(a.buffer);
+    const Tensor c = tensor(*d, {n}, std::vector<float>(n, -1.0F));
+    if (round % 50 == 0) CHECK(read(*d, b) == std::vector<float>(n, static_cast<float>(round)));
+    d->free(b.buffer);
+    d->free(c.buffer);
+  }
+  CHECK(read(*d, keep) == ramp(n));
+}
+
+TEST_CASE("a tensor over the device's limit is refused with the limit, and the device goes on") {
+  const auto d = open();
+  if (!d) return;
+  const auto huge = d->allocate(std::int64_t{1} << 50);
+  REQUIRE(!huge.ok());
+  CHECK(huge.error().kind == "tensor-size");
+  CHECK(huge.error().message.find("1,125,899,906,842,624") != std::string::npos);
+  CHECK(read(*d, tensor(*d, {3}, ramp(3))) == ramp(3));
+}
+
+TEST_CASE("more of a tensor than a binding shows: rows are split, what cannot be is an error, and the device goes on") {
+  const auto d = open({.binding_bytes = 64 * 1024});
+  if (!d) return;
+  // 40 rows of 1,000 numbers: 160,000 bytes.
+  const std::int64_t rows = 40, k = 1000;
+  const auto values = ramp(rows * k);
+  Matrix table;
+  table.columns = k;
+  RowBlock b;
+  b.rows = rows;
+  b.row_bytes = k * 4;
+  b.data = tensor(*d, {rows * k}, values);
+  table.blocks.push_back(b);
+  const std::vector<std::int32_t> wanted = {39, 0, 16, 17};
+  const Tensor index = {*d->allocate(16), 0, DType::i32, {4}};
+  d->write(std::as_bytes(std::span(wanted)), index);
+  const Tensor out = tensor(*d, {4, k});
+  d->take(table, index, 1, out);
+  const auto got = read(*d, out);
+  for (std::size_t r = 0; r < 4; ++r) CHECK(got[r * 1000 + 7] == values[static_cast<std::size_t>(wanted[r]) * 1000 + 7]);
+  // A norm over one row that is longer than that.
+  const Tensor wide = tensor(*d, {1, 20000}, ramp(20000)), norm = tensor(*d, {1, 20000});
+  d->rms_norm(wide, {}, {1e-5F, 0}, norm);
+  const Status s = d->finish();
+  REQUIRE(!s);
+  CHECK(s.error().kind == "tensor-size");
+  CHECK(s.error().message.find("65,536") != std::string::npos);
+  CHECK(read(*d, out) == got);
+}
+
+TEST_CASE("a lost device says so, once and again, can be destroyed, and another one works") {
+  auto d = open();
+  if (!d) return;
+  for (const std::int64_t k : {1, 2, 3}) {
+    CAPTURE(k);
+    auto lost = open({.fail_submit = k});
+    REQUIRE(lost);
+    int failures = 0;
+    for (int round = 0; round < 5; ++round) {
+      auto a = lost->allocate(4000), b = lost->allocate(4000);
+      REQUIRE(a.ok());
+      REQUIRE(b.ok());
+      const auto values = ramp(1000);
+      const Tensor x{*a, 0, DType::f32, {1000}}, y{*b, 0, DType::f32, {1000}};
+      lost->write(std::as_bytes(std::span(values)), x);
+      lost->rms_norm(x, {}, {1e-5F, 0}, y);
+      const Status s = lost->finish();
+      if (!s) {
+        ++failures;
+        CHECK(s.error().kind == "device-lost");
+        CHECK(!s.error().help.empty());
+      }
+      // From the failure on nothing runs any more; a round has one submission or a few.
+      CHECK(s.ok() == (failures == 0));
+      if (round + 1 == k) CHECK(failures > 0);
+      lost->free(x.buffer);
+      lost->free(y.buffer);
+    }
+    CHECK(failures >= 5 - static_cast<int>(k) + 1);
+    lost.reset();
+    CHECK(read(*d, tensor(*d, {3}, ramp(3))) == ramp(3));
+  }
+}
+
+TEST_CASE("twenty runs give the same bits") {
+  const auto d = open();
+  if (!d) return;
+  const std::int64_t rows = 37, k = 1003;
+  std::vector<float> values = ramp(rows * k);
+  for (float& v : values) v = 1.0F / v;
+  const Tensor x = tensor(*d, {rows, k}, values), y = tensor(*d, {rows, k}), sums = tensor(*d, {rows});
+  std::vector<float> first;
+  for (int i = 0; i < 20; ++i) {
+    d->rms_norm(x, {}, {1e-5F, 0}, y);
+    d->reduce(Reduction::sum, y, {.axis = 1}, sums);
+    auto got = read(*d, sums);
+    if (i == 0) first = got;
+    CHECK(got == first);
+  }
+}
+
+TEST_CASE("a step that is as one before is submitted again, to the same bits; a load option records each anew") {
+  std::vector<float> first;
+  for (const bool graph : {true, false}) {
+    const auto d = open({.device_graph = graph});
+    if (!d) return;
+    const Tensor x = tensor(*d, {3, 100}), y = tensor(*d, {3, 100}), z = tensor(*d, {3});
+    for (int step = 0; step < 6; ++step) {
+      // New numbers at the same place, and one step of another form between the others.
+      std::vector<float> values = ramp(300);
+      values[0] = static_cast<float>(step % 3);
+      d->write(std::as_bytes(std::span(values)), x);
+      d->rms_norm(x, {}, {step == 3 ? 1.0F : 1e-5F, 0}, y);
+      d->reduce(Reduction::sum, y, {.axis = 1}, z);
+      const auto got = read(*d, z);
+      if (step == 0 && graph) first = got;
+      if (step == 0) CHECK(got == first);
+      if (step == 1 || step == 3) CHECK(got != first);
+    }
+    const std::string counts = d->operations();
+    CAPTURE(counts);
+    CHECK((counts.find(", 0 of them recorded before") == std::string::npos) == graph);
+  }
+}
