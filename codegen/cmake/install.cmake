@@ -10,7 +10,7 @@ if(TARGET modelc)
   install(DIRECTORY stdlib/ DESTINATION ${CMAKE_INSTALL_DATADIR}/modelc/stdlib FILES_MATCHING PATTERN "*.model")
 endif()
 if(TARGET modelc_runtime)
-  install(TARGETS modelc_runtime modelc_main EXPORT modelcTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS modelc_runtime modelc_c modelc_main EXPORT modelcTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY runtime/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/modelc/runtime FILES_MATCHING PATTERN "*.h")
 
   install(EXPORT modelcTargets NAMESPACE modelc:: DESTINATION ${MODELC_CMAKE_DIR})

@@ -2,8 +2,9 @@
 #
 #   modelc_add_library(NAME MODEL FILE.model CONFIG config.json
 #                      [CHECKPOINT DIR] [BACKENDS cpu vulkan] [CLASS Llama] [NAMESPACE ns] [EXTENSIONS DIR…] [IMPORTS DIR…]
-#                      [STATIC | SHARED | OBJECT])
-#     A library with the generated class, to be linked by the program that includes its header.
+#                      [STATIC | SHARED | OBJECT] [C_API])
+#     A library with the generated class, to be linked by the program that includes its header. With C_API also
+#     NAME_model_type() of "FILE_c.h", and the C API of the runtime; a SHARED one has all of it inside.
 #
 #   modelc_add_executable(NAME MODEL FILE.model CONFIG config.json […])
 #     A program: the runtime's stock main on the generated class.
@@ -55,12 +56,12 @@ endfunction()
 
 # Adds the generated sources of one model to a target.
 function(_modelc_generate function target with_main)
-  cmake_parse_arguments(PARSE_ARGV 3 arg "" "MODEL;CONFIG;CHECKPOINT;CLASS;NAMESPACE" "BACKENDS;EXTENSIONS;IMPORTS;SET")
+  cmake_parse_arguments(PARSE_ARGV 3 arg "C_API" "MODEL;CONFIG;CHECKPOINT;CLASS;NAMESPACE" "BACKENDS;EXTENSIONS;IMPORTS;SET")
   set(what "${function}(${target})")
   if(arg_UNPARSED_ARGUMENTS)
     list(JOIN arg_UNPARSED_ARGUMENTS " " text)
     message(FATAL_ERROR "${what}: unknown argument ${text}; expected MODEL, CONFIG, CHECKPOINT, BACKENDS, CLASS, NAMESPACE, "
-                        "EXTENSIONS, IMPORTS, SET")
+                        "EXTENSIONS, IMPORTS, SET, C_API")
   endif()
   if(arg_KEYWORDS_MISSING_VALUES)
     list(JOIN arg_KEYWORDS_MISSING_VALUES ", " text)
@@ -128,6 +129,18 @@ function(_modelc_generate function target with_main)
     list(APPEND command --main)
     list(APPEND sources "${folder}/${base}_main.cpp")
   endif()
+  set(headers "${folder}/${base}.h")
+  if(arg_C_API)
+    list(APPEND command --c-api)
+    list(APPEND sources "${folder}/${base}_c.cpp")
+    list(APPEND headers "${folder}/${base}_c.h")
+    get_target_property(kind ${target} TYPE)
+    if(kind STREQUAL SHARED_LIBRARY)
+      target_link_libraries(${target} PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,modelc::c>")
+    else()
+      target_link_libraries(${target} PUBLIC modelc::c)
+    endif()
+  endif()
   set(manifest "${folder}/${base}.manifest.json")
   get_property(known TARGET ${target} PROPERTY MODELC_MANIFESTS)
   if(manifest IN_LIST known)
@@ -145,7 +158,7 @@ function(_modelc_generate function target with_main)
   set_source_files_properties(${sources} PROPERTIES GENERATED TRUE)
   # An expression of the model is computed operation by operation, whatever the processor offers.
   set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off)
-  target_sources(${target} PRIVATE "${manifest}" ${sources} "${folder}/${base}.h")
+  target_sources(${target} PRIVATE "${manifest}" ${sources} ${headers})
   target_include_directories(${target} PUBLIC "$<BUILD_INTERFACE:${root}>")
 endfunction()
 

@@ -61,7 +61,7 @@ std::optional<Built> make(Session& s, const CheckpointIndex* checkpoint) {
   auto planned = plan_model(s, *program);
   if (!planned) return std::nullopt;
   const bool with_main = s.options.stock_main || s.options.command != "build";
-  auto files = emit_model(s, *planned, s.options.name, s.options.name_space, with_main);
+  auto files = emit_model(s, *planned, s.options.name, s.options.name_space, with_main, s.options.c_api);
   if (!files) return std::nullopt;
   return Built{std::move(*files), std::move(*program), std::move(*planned)};
 }
@@ -72,7 +72,7 @@ std::optional<Built> make_from_graph(Session& s) {
   if (!program) return std::nullopt;
   auto planned = plan_model(s, *program);
   if (!planned) return std::nullopt;
-  auto files = emit_model(s, *planned, s.options.name, s.options.name_space, s.options.stock_main);
+  auto files = emit_model(s, *planned, s.options.name, s.options.name_space, s.options.stock_main, s.options.c_api);
   if (!files) return std::nullopt;
   return Built{std::move(*files), std::move(*program), std::move(*planned)};
 }
@@ -84,7 +84,7 @@ std::optional<Built> make_from_plan(Session& s) {
   sema::Program program;
   program.graph = *planned->graph;
   program.files = {s.options.files[0]};
-  auto files = emit_model(s, *planned, s.options.name, s.options.name_space, s.options.stock_main);
+  auto files = emit_model(s, *planned, s.options.name, s.options.name_space, s.options.stock_main, s.options.c_api);
   if (!files) return std::nullopt;
   return Built{std::move(*files), std::move(program), std::move(*planned)};
 }

@@ -18,5 +18,6 @@ int flatten_command(const Options&);
 int dump_command(const Options&);
 int explain_command(const Options&);
 int devices_command(const Options&);
+int version_command();
 
 }  // namespace modelc::driver

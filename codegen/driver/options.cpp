@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/driver/commands.h"
 #include "codegen/driver/settings.h"
 #include "frontend/diagnostics/diagnostics.h"
 #include "runtime/base/strings.h"
@@ -128,6 +129,7 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   build->add_option("--depfile", o.depfile, "write what was read, for make and ninja");
   build->add_flag("--inline", o.inline_all, "one function of the whole model");
   build->add_flag("--main", o.stock_main, "also write FILE_main.cpp: a program that generates, verifies, measures");
+  build->add_flag("--c-api", o.c_api, "also write FILE_c.h and FILE_c.cpp: the class for runtime/c/modelc.h");
   build->add_flag("--full-paths", o.full_paths, "name files in messages by their path, for editors and build systems");
   build->add_flag("--json", o.json, "messages for a program");
 
@@ -170,6 +172,7 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   handed_on(*bench, o, "-n", "tokens generated (64)");
   handed_on(*bench, o, "-c", "positions reserved");
   handed_on(*bench, o, "-r", "repetitions (5)");
+  handed_on(*bench, o, "--profile", "write the time of each operation to this .svg, and print it");
 
   CLI::App* test = command(app, "test", "run the test blocks of a model file", o, "FILE.model");
   add_imports(*test, o);
@@ -219,8 +222,7 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion&) {
-    std::printf("modelc %s\n", settings::version);
-    return 0;
+    return version_command();
   } catch (const CLI::CallForHelp&) {
     CLI::App* asked = &app;
     for (CLI::App* s : app.get_subcommands()) asked = s;

@@ -29,7 +29,7 @@ struct Options {
   // build
   std::string out;
   std::string encodings, name, name_space, depfile;
-  bool inline_all = false, stock_main = false, full_paths = false;
+  bool inline_all = false, stock_main = false, c_api = false, full_paths = false;
 
   // dump
   std::string stage, root;

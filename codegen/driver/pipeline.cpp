@@ -317,7 +317,7 @@ bool add_shaders(Session& s, const plan::Program& program, const emit::Options& 
 }  // namespace
 
 std::optional<std::vector<emit::File>> emit_model(Session& s, const plan::Program& program, const std::string& class_name,
-                                                  const std::string& name_space, bool with_main) {
+                                                  const std::string& name_space, bool with_main, bool with_c_api) {
   emit::Options o;
   o.file = s.file_base;
   o.class_name = class_name.empty() ? program.graph->name : class_name;
@@ -327,6 +327,8 @@ std::optional<std::vector<emit::File>> emit_model(Session& s, const plan::Progra
   std::vector<emit::File> files = emit::cpp(program, o);
   if (o.vulkan && !add_shaders(s, program, o, files)) return std::nullopt;
   if (with_main) files.push_back(emit::stock_main(program, o));
+  if (with_c_api)
+    for (emit::File& f : emit::c_api(program, o)) files.push_back(std::move(f));
   files.push_back(emit::manifest(program, o));
   return files;
 }

@@ -83,7 +83,7 @@ std::optional<plan::Program> plan_model(Session& s, const sema::Program& program
 // With a Vulkan backend among the options, shaders/*.comp and what they are compiled to are among them; none when one does
 // not compile, which is in the sink.
 std::optional<std::vector<emit::File>> emit_model(Session& s, const plan::Program& program, const std::string& class_name,
-                                                  const std::string& name_space, bool with_main);
+                                                  const std::string& name_space, bool with_main, bool with_c_api);
 
 // Whether the options ask for shaders: --backend vulkan, or a Vulkan --device.
 bool wants_vulkan(const Options& o);

@@ -200,7 +200,7 @@ class TestRun {
       reference_alone_ = what;
       return "";
     }
-    const auto files = emit_model(s, *planned, "", "", true);
+    const auto files = emit_model(s, *planned, "", "", true, false);
     if (!files) return s.sink.diagnostics().back().message;
     auto binary = compile_program(*files);
     if (!binary) return binary.error().text();

@@ -36,6 +36,9 @@ bool is_language_model(const plan::Program& program);
 // FILE_main.cpp: a program whose main is the runtime's stock main on the class.
 File stock_main(const plan::Program& program, const Options& options);
 
+// FILE_c.h and FILE_c.cpp: the class for the C API, as NAME_model_type().
+std::vector<File> c_api(const plan::Program& program, const Options& options);
+
 // FILE.manifest.json: every weight with its name, shape, role and source; the plan's memory.
 File manifest(const plan::Program& program, const Options& options);
 

@@ -71,6 +71,17 @@ Status check_prompt(const Prompt& prompt, const Model& model, const State& state
   return {};
 }
 
+// Logits of one step, copied while no other thread's call can come between: what Model::logits gives lasts only until then.
+Status step(Model& model, State& state, const Batch& batch, std::span<const std::int32_t> ids, std::vector<float>& logits) {
+  const EntryDesc& entry = model.entries()[0];
+  auto results = model.call(entry.name, &state, batch,
+                            {{entry.inputs[0].name, HostTensor::of(ids, {static_cast<std::int64_t>(ids.size())})}});
+  if (!results) return std::move(results.error());
+  const auto row = results->begin()->second.as<float>();
+  logits.assign(row.begin(), row.end());
+  return {};
+}
+
 // The prompt in chunks; false where an interrupt came.
 Result<bool> prefill(Model& model, State& state, Running& r, const GenerateOptions& options) {
   const std::span<const std::int32_t> tokens = r.prompt->tokens;
@@ -81,9 +92,7 @@ Result<bool> prefill(Model& model, State& state, Running& r, const GenerateOptio
     const std::array<Segment, 1> segment = {{{r.prompt->sequence, static_cast<std::int64_t>(n)}}};
     auto batch = Batch::make(state, segment, Outputs::last);
     if (!batch) return std::move(batch.error());
-    auto row = model.logits(state, *batch, tokens.subspan(at, n));
-    if (!row) return std::move(row.error());
-    r.logits.assign(row->begin(), row->end());
+    if (Status s = step(model, state, *batch, tokens.subspan(at, n), r.logits); !s) return std::move(s.error());
     at += n;
   }
   return true;
@@ -127,6 +136,7 @@ Result<std::vector<GenerateResult>> generate_batch(Model& model, State& state, s
   std::optional<Stopwatch> decoding;
   double first_token_seconds = 0;
   std::int64_t steps = 0;
+  std::vector<float> rows;                                 // logits of a step
   const auto end = [&](std::size_t i, Finish finish) {
     results[i].finish = finish;
     running[i].ended = true;
@@ -174,12 +184,11 @@ Result<std::vector<GenerateResult>> generate_batch(Model& model, State& state, s
     if (going.empty()) break;
     auto batch = Batch::make(state, segments, Outputs::last);
     if (!batch) return std::move(batch.error());
-    auto rows = model.logits(state, *batch, ids);
-    if (!rows) return std::move(rows.error());
+    if (Status s = step(model, state, *batch, ids, rows); !s) return std::move(s.error());
     ++steps;
-    const std::size_t width = rows->size() / going.size();
+    const std::size_t width = rows.size() / going.size();
     for (std::size_t k = 0; k < going.size(); ++k) {
-      const auto row = rows->subspan(k * width, width);
+      const auto row = std::span(rows).subspan(k * width, width);
       running[going[k]].logits.assign(row.begin(), row.end());
     }
   }

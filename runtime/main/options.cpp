@@ -97,6 +97,7 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
   bench->add_option("-n", o.bench_tokens, "tokens generated (64)")->check(CLI::Range(1, 1 << 24));
   bench->add_option("-c", o.bench_context, "positions reserved (prompt and tokens)")->check(CLI::Range(0, 1 << 24));
   bench->add_option("-r", o.bench_repeat, "repetitions (5)")->check(CLI::Range(1, 1000));
+  bench->add_option("--profile", o.bench_profile, "write the time of each operation to this .svg, and print it");
   CLI::App* info = app.add_subcommand("info", "what the checkpoint holds and the model is made of");
   add_shared(*info, o);
   app.require_subcommand(0, 1);

@@ -49,6 +49,7 @@ struct Options {
 
   // bench
   std::int64_t bench_prompt = 512, bench_tokens = 64, bench_context = 0, bench_repeat = 5;
+  std::string bench_profile;                               // an .svg to write, or ""
 };
 
 // 0 and options; or the status with which to leave (help was printed, or the mistake was said).

@@ -323,10 +323,46 @@ bool is_language_model(const plan::Program& p) {
   return std::any_of(functions.begin(), functions.end(), [&p](const plan::Function& f) { return is_language_model(p, f); });
 }
 
+namespace {
+
+// "llama::llama_factory"
+std::string factory_name(const Names& names, const Options& o) {
+  return (o.name_space.empty() ? "" : o.name_space + "::") + snake_case(names.classes[names.program.graph->root.index].type) + "_factory";
+}
+
+// "llama_model_type" of llama::Llama, "acme_v2_llama_model_type" of acme::v2::Llama: C has no namespaces.
+std::string c_function(const Names& names, const Options& o) {
+  const std::string type = snake_case(names.classes[names.program.graph->root.index].type);
+  std::string before = o.name_space;
+  for (std::size_t at = 0; (at = before.find("::", at)) != std::string::npos;) before.replace(at, 2, "_");
+  return (before.empty() || before == type ? "" : before + "_") + type + "_model_type";
+}
+
+}  // namespace
+
+std::vector<File> c_api(const plan::Program& p, const Options& o) {
+  const Names names(p, o);
+  const std::string function = c_function(names, o);
+  std::string guard = function + "_H";
+  for (char& c : guard) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  std::string block = title(p, o);                         // a comment that C99 and older compilers know
+  for (std::size_t at = 0; (at = block.find("*/", at)) != std::string::npos;) block.insert(at + 1, " ");
+  block = "/*" + block.substr(2, block.size() - 3) + " */\n";
+  const std::string h = block + fmt::format("#ifndef {0}\n#define {0}\n\n#include \"runtime/c/modelc.h\"\n\n"
+                                            "#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n"
+                                            "/* For modelc_load. */\nconst modelc_model_type* {1}(void);\n\n"
+                                            "#ifdef __cplusplus\n}}\n#endif\n\n#endif\n",
+                                            guard, function);
+  const std::string s = title(p, o) + fmt::format("#include \"{0}_c.h\"\n\n#include \"{0}.h\"\n#include \"runtime/c/model_type.h\"\n\n"
+                                                  "const modelc_model_type* {1}(void) {{\n"
+                                                  "  static constexpr modelc_model_type type{{&{2}}};\n  return &type;\n}}\n",
+                                                  o.file, function, factory_name(names, o));
+  return {{o.file + "_c.h", h}, {o.file + "_c.cpp", s}};
+}
+
 File stock_main(const plan::Program& p, const Options& o) {
   const Names names(p, o);
-  const std::string factory = (o.name_space.empty() ? "" : o.name_space + "::") +
-                              snake_case(names.classes[p.graph->root.index].type) + "_factory";
+  const std::string factory = factory_name(names, o);
   return {o.file + "_main.cpp",
           title(p, o) + fmt::format("#include \"{}.h\"\n#include \"runtime/main/main.h\"\n\n"
                                     "int main(int argc, char** argv) {{ return modelc::stock_main(argc, argv, {}); }}\n",
