@@ -142,6 +142,10 @@ bool Expressions::for_statement(const ast::ForStatement& statement, Environment&
   return after.has_value();
 }
 
+void Expressions::fail_made_without_let(const ast::Name& name) {
+  fail(diag::code::bad_assignment, name.span, "a name is made with `let`").help("write `let " + name.text + " = …`");
+}
+
 bool Expressions::assign_statement(const ast::AssignStatement& statement, Environment& env) {
   const Value value = eval(*statement.value, env);
   const auto& frame = st_.frames.back();
@@ -149,11 +153,10 @@ bool Expressions::assign_statement(const ast::AssignStatement& statement, Enviro
   if (!frame.in_loop || !frame.assignable.contains(name)) {
     const auto declared = env.declared(name);
     if (!declared && !frame.in_loop) {
-      fail(diag::code::bad_assignment, statement.name.span, "a name is made with `let`")
-          .help("write `let " + name + " = …`");
+      fail_made_without_let(statement.name);
     } else if (!declared) {
       ev_.report_unknown_name(statement.name, env);
-    } else {
+    } else if (!env.is_local(name) || !env.lookup(name, statement.name.span)->is_error()) {
       fail(diag::code::bad_assignment, statement.name.span,
            frame.in_loop ? "`" + name + "` was not made by a `let` before the loop"
                          : "`" + name + "` is assigned outside of a `for`")
@@ -161,6 +164,8 @@ bool Expressions::assign_statement(const ast::AssignStatement& statement, Enviro
           .help(frame.in_loop ? "a loop assigns what a `let` of this function made before it"
                               : "give the new value a name of its own with `let`");
     }
+    // Said once: what uses the name further on is silent.
+    if (!declared) env.define(name, Value::error(), statement.name.span);
     return false;
   }
   if (value.is_error()) {

@@ -62,7 +62,7 @@ std::optional<FunctionBuilder::Bound> FunctionBuilder::bind_inputs(const std::st
                                                                    std::span<const Argument> arguments,
                                                                    source::Span span) {
   std::vector<Expressions::ParamSpec> specs;
-  for (const auto& input : signature.inputs) specs.push_back({input.name, !input.default_value.has_value()});
+  for (const auto& input : signature.inputs) specs.push_back({input.name, !input.default_value.has_value(), input.type.span});
   std::vector<const Argument*> arranged;
   if (!Expressions(ev_).arrange(specs, arguments, callee, span, arranged)) return std::nullopt;
   Bound bound;

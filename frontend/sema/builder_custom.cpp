@@ -50,7 +50,7 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
   const auto& decl = ast::as<ast::OpDecl>(*op.decl);
   const std::string owner = "the operation `" + op.name + "`";
   std::vector<Expressions::ParamSpec> specs;
-  for (const ast::Param& param : decl.params) specs.push_back({param.name.text, param.default_value == nullptr});
+  for (const ast::Param& param : decl.params) specs.push_back({param.name.text, param.default_value == nullptr, param.name.span});
   std::vector<const Argument*> given;
   if (!Expressions(ev_).arrange(specs, arguments, owner, span, given)) return Value::error();
   if (entered_.size() >= max_expansions) {

@@ -97,7 +97,7 @@ Value Expressions::call_recipe(const Recipe& recipe, std::span<const Argument> a
 Value Expressions::call_closure(const Closure& function, std::span<const Argument> arguments, source::Span span) {
   const std::string name = function.name.empty() ? "fn" : function.name;
   std::vector<ParamSpec> params;
-  for (const ast::Name& param : *function.params) params.push_back({param.text, true});
+  for (const ast::Name& param : *function.params) params.push_back({param.text, true, param.span});
   std::vector<const Argument*> arranged;
   if (!arrange(params, arguments, "the fn `" + name + "`", span, arranged)) return Value::error();
   if (st_.calls.size() >= ev_.limits_.call_depth) {
@@ -138,6 +138,15 @@ Value Expressions::call_closure(const Closure& function, std::span<const Argumen
 
 // ---- arguments ------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// Labels the declaration of a parameter that a file declares.
+void declared_at(diag::Builder& message, const Expressions::ParamSpec& param, std::string text) {
+  if (param.declared.valid()) message.label(param.declared, std::move(text));
+}
+
+}  // namespace
+
 bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Argument> arguments,
                           std::string_view owner, source::Span span, std::vector<const Argument*>& arranged) {
   arranged.assign(params.size(), nullptr);
@@ -155,8 +164,9 @@ bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Arg
       index = positional++;
       if (index >= params.size()) {
         if (index == params.size()) {
-          fail(diag::code::wrong_arguments, argument.span,
-               std::string(owner) + " takes " + counted(params.size(), "argument") + ", not more");
+          auto message = fail(diag::code::wrong_arguments, argument.span,
+                              std::string(owner) + " takes " + counted(params.size(), "argument") + ", not more");
+          if (!params.empty()) declared_at(message, params.back(), "the last one");
         }
         fits = false;
         continue;
@@ -170,9 +180,11 @@ bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Arg
         for (const ParamSpec& param : params) names.emplace_back(param.name);
         auto message = fail(diag::code::wrong_arguments, argument.name_span,
                             std::string(owner) + " has no parameter `" + std::string(argument.name) + "`");
-        const std::string near = diag::did_you_mean(argument.name, names);
-        if (!near.empty()) message.help(near);
+        const auto near = diag::nearest(argument.name, names);
+        if (near) message.help("did you mean `" + *near + "`?");
         if (!names.empty()) message.note("it has " + listed(names, 12));
+        for (const ParamSpec& param : params)
+          if (near && param.name == *near) declared_at(message, param, "`" + *near + "` is declared here");
         fits = false;
         continue;
       }
@@ -188,6 +200,7 @@ bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Arg
     arranged[index] = &argument;
   }
   std::vector<std::string> missing;
+  std::vector<const ParamSpec*> unfilled;
   for (std::size_t i = 0; i < params.size(); ++i) {
     const auto twin = std::find_if(params.begin(), params.begin() + static_cast<std::ptrdiff_t>(i),
                                    [&](const ParamSpec& p) { return p.name == params[i].name; });
@@ -195,10 +208,16 @@ bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Arg
       fits = false;  // a parameter declared twice, which is said of the declaration
       continue;
     }
-    if (arranged[i] == nullptr && params[i].required) missing.push_back("`" + std::string(params[i].name) + "`");
+    if (arranged[i] != nullptr || !params[i].required) continue;
+    missing.push_back("`" + std::string(params[i].name) + "`");
+    unfilled.push_back(&params[i]);
   }
   if (!missing.empty() && fits) {
-    fail(diag::code::wrong_arguments, span, std::string(owner) + " lacks " + listed(missing, 12) + " here");
+    auto message =
+        fail(diag::code::wrong_arguments, span, std::string(owner) + " lacks " + listed(missing, 12) + " here");
+    constexpr std::size_t most_shown = 2;
+    for (std::size_t i = 0; i < std::min(unfilled.size(), most_shown); ++i)
+      declared_at(message, *unfilled[i], missing[i] + " is declared here");
     fits = false;
   }
   return fits;
@@ -209,7 +228,8 @@ std::optional<std::vector<std::pair<std::string, Value>>> Expressions::bind(cons
                                                                             std::string_view owner, source::Span span,
                                                                             Environment& scope) {
   std::vector<ParamSpec> specs;
-  for (const ast::Param& param : params) specs.push_back({param.name.text, param.default_value == nullptr});
+  for (const ast::Param& param : params)
+    specs.push_back({param.name.text, param.default_value == nullptr, param.name.span});
   std::vector<const Argument*> arranged;
   if (!arrange(specs, arguments, owner, span, arranged)) return std::nullopt;
 

@@ -35,7 +35,7 @@ void arrange(Evaluator& evaluator, const Specs& specs, const ast::Args& args, co
 
 Specs specs_of(const std::vector<ast::Param>& params) {
   Specs specs;
-  for (const ast::Param& param : params) specs.push_back({param.name.text, param.default_value == nullptr});
+  for (const ast::Param& param : params) specs.push_back({param.name.text, param.default_value == nullptr, param.name.span});
   return specs;
 }
 
@@ -201,7 +201,7 @@ void DefinitionCalls::check(const Symbol& module, const ast::Args& args, source:
 
 void DefinitionCalls::of_function(const ast::FunctionDecl& fn, const ast::CallExpr& call) {
   Specs specs;
-  for (const ast::Name& param : fn.params) specs.push_back({param.text, true});
+  for (const ast::Name& param : fn.params) specs.push_back({param.text, true, param.span});
   arrange(ev_, specs, call.args, "the fn `" + fn.name.text + "`", call.span);
 }
 

@@ -90,6 +90,7 @@ class Expressions {
   struct ParamSpec {
     std::string_view name;
     bool required = true;
+    source::Span declared = {};  // where a file declares it; invalid for what is built in
   };
   bool arrange(std::span<const ParamSpec> params, std::span<const Argument> arguments, std::string_view owner,
                source::Span span, std::vector<const Argument*>& arranged);
@@ -102,6 +103,8 @@ class Expressions {
                 source::Span use);
 
   // blocks.cpp
+  // `y = …` outside of a loop where nothing is called `y`.
+  void fail_made_without_let(const ast::Name& name);
   std::optional<Value> run(const ast::Block& block, Environment& env);
 
   // A local is made; its name must not be one of the module's, of an axis, or another local's.

@@ -57,7 +57,8 @@ class NameChecker {
     }
   }
 
-  void check(const ast::Block& block, Environment env) {
+  // `in_loop`: a `for` assigns names that stand before it.
+  void check(const ast::Block& block, Environment env, bool in_loop = false) {
     for (const ast::StatementPtr& statement : block.statements) {
       switch (statement->kind) {
         case ast::StatementKind::let: {
@@ -74,7 +75,7 @@ class NameChecker {
           check(*loop.source, env);
           Environment inner = env;
           inner.define(loop.variable.text, Value::error(), loop.variable.span);
-          check(loop.body, inner);
+          check(loop.body, inner, true);
           break;
         }
         case ast::StatementKind::return_:
@@ -82,8 +83,11 @@ class NameChecker {
           break;
         case ast::StatementKind::assign: {
           const auto& assign = ast::as<ast::AssignStatement>(*statement);
-          name(assign.name, env);
           check(*assign.value, env);
+          const bool unknown = !env.declared(assign.name.text);
+          if (!unknown || in_loop) name(assign.name, env);
+          else ex_.fail_made_without_let(assign.name);
+          if (unknown) env.define(assign.name.text, Value::error(), assign.name.span);
           break;
         }
         case ast::StatementKind::call: {

@@ -250,6 +250,10 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
   auto expects = [&](std::size_t t) { return error.expected.count(t) != 0; };
 
   if (type == P::IMPORT && e.declaration) return "imports stand before all declarations";
+  if (e.declaration && tokens.text(found) == "from")
+    return "an import is written `import nn.linear`; all that the file declares is known then";
+  if (e.declaration && tokens.text(found) == "class") return "a module is written `module Name(size: dim) { … }`";
+  if (e.declaration && tokens.text(found) == "def") return "a function of a file is written `fn name(x) = …`";
   if (e.declaration && is_word(tokens.text(found))) {
     return diag::did_you_mean(tokens.text(found), {"axis", "config", "variant", "interface", "module", "model", "fn",
                                                    "op", "encoding", "test", "import"});
@@ -260,7 +264,37 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
   if (type == P::COMMA && e.member) return "nothing stands between members: leave the `,` out";
   if ((type == P::PLUS || type == P::MINUS || type == P::STAR || type == P::SLASH) && next == P::ASSIGN)
     return "the new value is written out: `h = h " + std::string(tokens.text(found)) + " …`";
+  if (type == P::STARS && within(error, {P::RuleParams})) return "each parameter is declared by name and type";
   if (type == P::STARS) return "a power is written `a ^ b`";
+  const std::string_view before_last = tokens.text(*all[tokens.previous(tokens.previous(error.found))]);
+  if (before_last == "lambda") return "a function as a value is written `fn(x) = …`";
+  if (type == P::STRING && e.member) return "what documents a declaration stands before it, behind `///`";
+  if (type == P::COLON && last.getType() == P::RPAREN && expects(P::LBRACE)) {
+    return within(error, {P::RuleSignature, P::RuleMethod}) ? "results are written after `->`, the body in braces"
+                                                            : "a body stands in braces";
+  }
+  if (type == P::OR && within(error, {P::RuleField, P::RuleConfigDecl}) && last.getType() == P::STRING)
+    return "alternatives of a type are written `\"a\" | \"b\"`";
+  if (type == P::LPAREN && within(error, {P::RuleConfigDecl}) && expects(P::LBRACE))
+    return "a configuration has no parameters; one that builds on another is written `config A extends B { … }`";
+  if (type == P::DOT && e.expression && next == P::INT) return "a number begins with a digit: `0.5`";
+  if (last.getType() == P::FOR && type == P::LPAREN) return "a `for` names one element: `for layer in layers { … }`";
+  if (before_last == "for" && type == P::COMMA) return "a `for` names one element: `for layer in layers { … }`";
+  if (tokens.text(last) == "__init__" && type == P::LPAREN) {
+    return "a module has no constructor: parameters stand behind its name, `module Name(size: dim)`, and each member is "
+           "declared with its value";
+  }
+  if (tokens.text(last) == "assert") return "a condition is checked by `require condition, \"what must hold\"`";
+  if (tokens.text(last) == "while" && tokens.first_on_line(tokens.previous(error.found)))
+    return "there is no loop over numbers: `for` goes over a list of children";
+  if ((tokens.text(found) == "elif" || type == P::ELSE) && within(error, {P::RuleBlock, P::RuleBlockRest}))
+    return "a choice stands within an expression: `a if condition else b`";
+  if (type == P::QUESTION && within(error, {P::RuleBlock, P::RuleBlockRest, P::RuleFnDecl, P::RuleChild}))
+    return "a conditional is written `a if condition else b`";
+  if (type == P::COLON && (innermost == P::RuleSlice || expects(P::DOTS)))
+    return "a slice is written `a..b`, a whole axis `..`, a step `a..b by 2`";
+  if (last.getType() == P::DOT && type == P::INT && e.name && !within(error, {P::RuleCheckpoint}))
+    return "an element of a list is written `list[" + std::string(tokens.text(found)) + "]`";
   if (type == P::BAR && next == P::BAR) return "write `or`";
   if (type == P::SLASH && next == P::SLASH) return "whole division is written `div(a, b)`";
   if (type == P::ASSIGN) {
@@ -300,6 +334,9 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
     const bool starts = tokens.first_on_line(last.getTokenIndex());
     const bool call = type == P::LPAREN && within(error, {P::RuleModuleDecl, P::RuleModuleRest}) &&
                       !within(error, {P::RuleBlock, P::RuleBlockRest});
+    if (starts && call && tokens.text(last) == "register_buffer")
+      return "what is computed at load is a member: `const name: f32[n] = …`";
+    if (starts && call && tokens.text(last) == "super") return "a module that extends another has its members as its own";
     if (starts && call) return diag::did_you_mean(tokens.text(last), {"forward", "entry", "fn"});
     if (starts && type == P::LBRACE && within(error, {P::RuleModuleDecl, P::RuleModuleRest}))
       return diag::did_you_mean(tokens.text(last), {"policy", "shard", "quantize", "place", "checkpoint"});

@@ -284,6 +284,7 @@ void Tokens::report_unbalanced(diag::Sink& sink) {
       open.push_back(i);
     } else if (is_close(type)) {
       if (open.empty()) {
+        if (report_unopened_body(i, sink)) return;
         sink.error(diag::code::unbalanced_bracket, span(t),
                    "nothing is open that this " + in_ticks(text(t)) + " closes")
             .help("remove it, or look for a bracket closed too early above");
@@ -293,7 +294,10 @@ void Tokens::report_unbalanced(diag::Sink& sink) {
       if (partner(o.getType()) != type) {
         sink.error(diag::code::unbalanced_bracket, span(t), in_ticks(text(t)) + " does not close " + in_ticks(text(o)))
             .mark("found here")
-            .label(span(o), "this is open");
+            .label(span(o), "this is open")
+            .help(hides_closing_bracket(open.back())
+                      ? "`//` begins a comment, so the rest of this line is not read: whole division is `div(a, b)`"
+                      : "");
         return;
       }
       open.pop_back();
@@ -304,6 +308,51 @@ void Tokens::report_unbalanced(diag::Sink& sink) {
   sink.error(diag::code::unbalanced_bracket, span(o), "this " + in_ticks(text(o)) + " is not closed")
       .mark("opened here")
       .help("the file ends before its partner");
+}
+
+// Whether the bracket's line ends in a comment that holds its partner: `f(a, b // c)`.
+bool Tokens::hides_closing_bracket(std::size_t open) const {
+  std::size_t last = open;
+  for (std::size_t i = next(open); i > last && list_[i]->getLine() == list_[open]->getLine(); i = next(i)) {
+    if (list_[i]->getType() == Token::EOF) return false;
+    last = i;
+  }
+  const std::size_t begin = list_[last]->getStopIndex() + 1;
+  const std::string_view rest = text_.substr(begin, text_.find('\n', begin) - begin);
+  const std::size_t comment = rest.find("//");
+  const char closing = text(*list_[open]) == "(" ? ')' : text(*list_[open]) == "[" ? ']' : '}';
+  return comment != std::string_view::npos && rest.find(closing, comment) != std::string_view::npos;
+}
+
+// The `}` at `close` closes nothing: where the declaration before it has a head without a `{`, that is what is wrong.
+bool Tokens::report_unopened_body(std::size_t close, diag::Sink& sink) const {
+  std::size_t head = close;
+  for (std::size_t i = close; i-- > 0;) {
+    const std::size_t type = list_[i]->getType();
+    const bool declares = type == ModelLexer::MODULE || type == ModelLexer::MODEL || type == ModelLexer::CONFIG;
+    if (!declares || list_[i]->getCharPositionInLine() != 0 || list_[next(i)]->getType() != ModelLexer::ID) continue;
+    head = i;
+    break;
+  }
+  if (head == close) return false;
+  std::size_t i = next(next(head));
+  if (list_[i]->getType() == ModelLexer::LPAREN) {
+    for (std::size_t depth = 1; depth > 0 && i < close;) {
+      i = next(i);
+      if (is_open(list_[i]->getType())) ++depth;
+      if (is_close(list_[i]->getType())) --depth;
+    }
+    i = next(i);
+  }
+  const std::size_t type = list_[i]->getType();
+  if (i > close || type == ModelLexer::LBRACE) return false;
+  if (text(*list_[i]) == "extends" || text(*list_[i]) == "file") return false;
+  sink.error(diag::code::unbalanced_bracket, span(*list_[i]),
+             "a `{` is missing before " + in_ticks(text(*list_[i])) + ": the body of " +
+                 in_ticks(text(*list_[next(head)])) + " begins here")
+      .label(span(*list_[close]), "this `}` closes what was not opened")
+      .help(type == ModelLexer::COLON ? "a body stands in braces: write `{` for this `:`" : "a body stands in braces");
+  return true;
 }
 
 bool Tokens::check_depth(diag::Sink& sink) {

@@ -79,6 +79,8 @@ class Tokens {
   bool check_depth(diag::Sink& sink);
   // The bracket that is most likely the one not closed, when brackets do not match: reports it.
   void report_unbalanced(diag::Sink& sink);
+  bool report_unopened_body(std::size_t close, diag::Sink& sink) const;
+  bool hides_closing_bracket(std::size_t open) const;
 
   source::FileId file_;
   std::string_view text_;
