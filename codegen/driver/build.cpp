@@ -197,7 +197,6 @@ int run_command(const Options& o) {
   }
   if (!s.report() || !built) return std::max(1, s.status());
   print_notes(built->program.notes);
-  if (o.mode == "fast") std::fputs("note: --mode fast is not carried out yet: everything runs in f32, as in exact\n", stderr);
 
   auto program = compile_program(built->files);
   if (!program) {
@@ -227,6 +226,7 @@ int run_command(const Options& o) {
     for (const std::string& c : o.checkpoint) arguments.insert(arguments.end(), {"--checkpoint", c});
   }
   if (o.threads > 0) arguments.insert(arguments.end(), {"--threads", std::to_string(o.threads)});
+  if (!o.mode.empty()) arguments.insert(arguments.end(), {"--mode", o.mode});
   if (!o.isa.empty()) arguments.insert(arguments.end(), {"--isa", o.isa});
   // With --backend vulkan alone its first device.
   if (const std::string device = !o.device.empty() ? o.device : wants_vulkan(o) ? "vulkan" : ""; !device.empty())

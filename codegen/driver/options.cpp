@@ -84,11 +84,12 @@ void add_run(CLI::App& app, Options& o) {
   add_config(app, o);
   add_load(app, o);
   each_handed_on(app, o, "--adapter", "folder of a low-rank adapter to merge into the weights; may be given again");
-  app.add_option("--mode", o.mode, "exact or fast")->check(one_of({"exact", "fast"}));
+  app.add_option("--mode", o.mode, "exact (the usual one): all in f32; fast: activations of quantised weights in 8 bits, keys and "
+                                   "values in f16")->check(one_of({"exact", "fast"}));
   app.add_option("--backend", o.backend, "cpu or vulkan")->check(one_of({"cpu", "vulkan"}));
   app.add_option("--device", o.device, "which device");
   app.add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
-  app.add_option("--isa", o.isa, "portable, avx2 or avx512 (the best there is)");
+  app.add_option("--isa", o.isa, "portable, avx2, avx512 or avx512vnni (the best there is)");
   app.add_option("--allow-extension", o.allow_extension, "folder whose C++ a model file may use")->allow_extra_args(false);
   app.add_flag("--json", o.json, "messages and results for a program");
 }
@@ -151,6 +152,7 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   handed_on(*run, o, "--presence-penalty", "taken once from a seen token");
   each_handed_on(*run, o, "--logit-bias", "added to a token's logit: 42=-1.5");
   each_handed_on(*run, o, "--stop", "a string that ends the text; may be given again");
+  handed_on(*run, o, "--num-return-sequences", "answers to the same prompt, at once (1)");
   handed_on(*run, o, "--seed", "of the random numbers");
   handed_on(*run, o, "--trace", "print values whose names match");
   handed_on(*run, o, "--export", "with --trace: write them to this .safetensors");
@@ -163,6 +165,8 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   handed_on(*verify, o, "--expected", ".safetensors with inputs, outputs and stages");
   handed_on(*verify, o, "--within", "largest absolute difference (1e-4)");
   handed_on(*verify, o, "--within-kl", "largest KL divergence of logits");
+  handed_on(*verify, o, "--within-kl-99", "what the KL divergence of 99 % of the rows of logits may be");
+  handed_on(*verify, o, "--within-mean-kl", "what its mean over the rows may be");
   handed_on(*verify, o, "--chunk", "tokens of a sequence in one call (0: all)");
 
   CLI::App* bench = command(app, "bench", "measure prefill and decode", o, "FILE.model");

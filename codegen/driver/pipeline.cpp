@@ -345,7 +345,7 @@ void print_notes(const std::vector<std::string>& notes) {
       later += (later.empty() ? "" : ", ") + n.substr(open, close - open + 1);
   }
   if (!later.empty())
-    std::fprintf(stderr, "note: %s: checked, to take effect in a later version; now all runs in f32 on one device, weights as stored\n",
+    std::fprintf(stderr, "note: %s: checked, to take effect in a later version; now all runs on one device, computed as --mode says, weights as stored\n",
                  later.c_str());
   if (!converts.empty()) std::fprintf(stderr, "note: %s\n", converts.c_str());
 }

@@ -203,7 +203,7 @@ class Sections {
 std::string_view later(ast::ItemKind kind) {
   switch (kind) {
     case ast::ItemKind::policy:
-      return "`policy` takes effect in a later version of generated code: it computes, carries and caches in f32";
+      return "`policy`, but for `cache` in fast mode, takes effect in a later version of generated code: it computes and carries in f32";
     case ast::ItemKind::quantize:
       return "`quantize` takes effect in `modelc convert --quantize rules`: a run uses weights as the checkpoint stores them";
     case ast::ItemKind::shard: return "`shard` takes effect in a later version: the whole model runs on one device";

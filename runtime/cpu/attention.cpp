@@ -1,10 +1,11 @@
 // Attention and its cache: the layout of keys and values, and how the rows are cut into pieces for the team.
 //
 // Keys:   [slots][heads][capacity / 16][dim][16], transposed in blocks of 16 positions (kernels.h).
-// Values: [slots][heads][capacity][value_dim].
+// Values: [slots][heads][capacity][value_dim]. Both f32, f16 or bf16.
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <type_traits>
 
 #include "runtime/base/strings.h"
 #include "runtime/cpu/cpu_device.h"
@@ -20,10 +21,13 @@ static_assert(item_rows <= attend_max_rows);
 std::int64_t key_positions(std::int64_t positions) { return (positions + key_block - 1) / key_block * key_block; }
 
 // Writes the keys of one head, one position.
-void put_key(const float* key, std::int64_t dim, std::int64_t position, float* keys) {
-  float* to = keys + position / key_block * (key_block * dim) + position % key_block;
+template <class T>
+void put_key(const T* key, std::int64_t dim, std::int64_t position, T* keys) {
+  T* to = keys + position / key_block * (key_block * dim) + position % key_block;
   for (std::int64_t i = 0; i < dim; ++i) to[i * key_block] = key[i];
 }
+
+Stored stored_as(DType t) { return t == DType::f16 ? Stored::f16 : t == DType::bf16 ? Stored::bf16 : Stored::f32; }
 
 // Rows that are computed together: tokens [t0, t1), query heads [h0, h1) of one kv head.
 struct Item {
@@ -38,8 +42,9 @@ struct Item {
 }  // namespace
 
 struct CpuDevice::Keys {
-  const float* keys = nullptr;
-  const float* values = nullptr;
+  const std::byte* keys = nullptr;
+  const std::byte* values = nullptr;
+  Stored stored = Stored::f32;                             // f32, f16 or bf16
   std::int64_t heads = 0, dv = 0;
   const Batch* at = nullptr;
   const KvCache* cache = nullptr;                          // or null: each segment's own rows, from position 0
@@ -49,15 +54,16 @@ struct CpuDevice::Keys {
   std::vector<std::int64_t> kept;
   std::int64_t m = 0;
 
-  const float* keys_of(std::int64_t segment, std::int64_t head, std::int64_t dim) const {
+  std::int64_t bytes(std::int64_t elements) const { return elements * (stored == Stored::f32 ? 4 : 2); }
+  const std::byte* keys_of(std::int64_t segment, std::int64_t head, std::int64_t dim) const {
     const auto s = static_cast<std::size_t>(segment);
-    if (cache != nullptr) return keys + (at->slots[s] * heads + head) * key_positions(cache->capacity) * dim;
-    return keys + segment_keys[s] + head * key_positions(segment_length[s]) * dim;
+    if (cache != nullptr) return keys + bytes((at->slots[s] * heads + head) * key_positions(cache->capacity) * dim);
+    return keys + bytes(segment_keys[s] + head * key_positions(segment_length[s]) * dim);
   }
-  const float* values_of(std::int64_t segment, std::int64_t head) const {
+  const std::byte* values_of(std::int64_t segment, std::int64_t head) const {
     const auto s = static_cast<std::size_t>(segment);
-    if (cache != nullptr) return values + (at->slots[s] * heads + head) * cache->capacity * dv;
-    return values + segment_values[s] + head * dv;
+    if (cache != nullptr) return values + bytes((at->slots[s] * heads + head) * cache->capacity * dv);
+    return values + bytes(segment_values[s] + head * dv);
   }
   std::int64_t value_stride() const { return cache != nullptr ? dv : heads * dv; }
   // The positions lo <= p < hi that token t sees.
@@ -84,7 +90,8 @@ struct CpuDevice::Keys {
 
 Result<std::unique_ptr<StateStore>> CpuDevice::reserve(const StateSlot& slot, std::int64_t capacity, int sequences) {
   using Kind = StateSlot::Kind;
-  if (slot.kind == Kind::latent_cache || slot.dtype != DType::f32)
+  const bool narrow = slot.kind == Kind::kv_cache && (slot.dtype == DType::f16 || slot.dtype == DType::bf16);
+  if (slot.kind == Kind::latent_cache || (slot.dtype != DType::f32 && !narrow))
     return Error{"state-kind", slot.kind == Kind::latent_cache ? "a cache of latents is not carried out by the CPU device"
                                : "a state of " + std::string(name(slot.dtype)) + " is not carried out by the CPU device",
                  {}, {}};
@@ -96,8 +103,8 @@ Result<std::unique_ptr<StateStore>> CpuDevice::reserve(const StateSlot& slot, st
   const std::int64_t heads = slot.sizes[0], dim = slot.sizes[1], value_dim = slot.sizes[2];
   const std::int64_t rows = static_cast<std::int64_t>(sequences) * heads;
   std::int64_t key_bytes = 0, value_bytes = 0;
-  if (capacity > (std::int64_t{1} << 40) || __builtin_mul_overflow(rows, key_positions(capacity) * 4, &key_bytes) ||
-      __builtin_mul_overflow(rows, capacity * 4, &value_bytes) || __builtin_mul_overflow(key_bytes, dim, &key_bytes) ||
+  if (capacity > (std::int64_t{1} << 40) || __builtin_mul_overflow(rows, key_positions(capacity) * bytes(slot.dtype), &key_bytes) ||
+      __builtin_mul_overflow(rows, capacity * bytes(slot.dtype), &value_bytes) || __builtin_mul_overflow(key_bytes, dim, &key_bytes) ||
       __builtin_mul_overflow(value_bytes, value_dim, &value_bytes))
     return Error{"out-of-memory", "a cache of " + grouped(capacity) + " positions for " +
                  counted(static_cast<std::uint64_t>(sequences), "sequence") + " passes all memory", {}, {}};
@@ -110,8 +117,8 @@ Result<std::unique_ptr<StateStore>> CpuDevice::reserve(const StateSlot& slot, st
   }
   return std::unique_ptr<StateStore>(std::make_unique<KvCache>(
       *this, slot, capacity, sequences,
-      Tensor{*keys, 0, DType::f32, {sequences, heads, key_positions(capacity) / key_block, dim, key_block}},
-      Tensor{*values, 0, DType::f32, {sequences, heads, capacity, value_dim}}));
+      Tensor{*keys, 0, slot.dtype, {sequences, heads, key_positions(capacity) / key_block, dim, key_block}},
+      Tensor{*values, 0, slot.dtype, {sequences, heads, capacity, value_dim}}));
 }
 
 void CpuDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) {
@@ -119,18 +126,29 @@ void CpuDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const B
   assert(k.count() == tokens * heads * d && v.count() == tokens * heads * dv);
   const float* from_k = k.host<float>();
   const float* from_v = v.host<float>();
-  float* keys = cache.keys.host<float>();
-  float* values = cache.values.host<float>();
+  const Stored as = stored_as(cache.keys.dtype);
+  // A token's rows of one head, as they are or made shorter on the way.
+  const auto put = [&](const auto* key, const auto* value, std::int64_t head, std::int64_t position) {
+    using T = std::remove_cvref_t<decltype(*key)>;
+    put_key(key, d, position, cache.keys.host<T>() + head * key_positions(cache.capacity) * d);
+    std::memcpy(cache.values.host<T>() + (head * cache.capacity + position) * dv, value, static_cast<std::size_t>(dv) * sizeof(T));
+  };
   spread_rows(tokens, heads * (d + dv), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::uint16_t> half(static_cast<std::size_t>(as == Stored::f32 ? 0 : d + dv));
     for (std::int64_t t = begin; t < end; ++t) {
       const auto row = static_cast<std::size_t>(t);
       const std::int64_t slot = at.slots[static_cast<std::size_t>(at.sequence[row])], position = at.positions[row];
       assert(position < cache.capacity);
       for (std::int64_t h = 0; h < heads; ++h) {
-        const std::int64_t head = slot * heads + h;
-        put_key(from_k + (t * heads + h) * d, d, position, keys + head * key_positions(cache.capacity) * d);
-        std::memcpy(values + (head * cache.capacity + position) * dv, from_v + (t * heads + h) * dv,
-                    static_cast<std::size_t>(dv) * sizeof(float));
+        const float* key = from_k + (t * heads + h) * d;
+        const float* value = from_v + (t * heads + h) * dv;
+        if (as == Stored::f32) {
+          put(key, value, slot * heads + h, position);
+          continue;
+        }
+        kernels_.narrow(as, key, d, half.data());
+        kernels_.narrow(as, value, dv, half.data() + d);
+        put(half.data(), half.data() + d, slot * heads + h, position);
       }
     }
   });
@@ -142,8 +160,9 @@ void CpuDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, c
                        const Tensor& out) {
   assert(q.shape.rank() == 3 && q.shape[2] == cache.dim && q.shape[1] % cache.heads == 0);
   Keys keys;
-  keys.keys = cache.keys.host<float>();
-  keys.values = cache.values.host<float>();
+  keys.keys = cache.keys.host<std::byte>();
+  keys.values = cache.values.host<std::byte>();
+  keys.stored = stored_as(cache.keys.dtype);
   keys.heads = cache.heads;
   keys.dv = cache.value_dim;
   keys.at = &at;
@@ -158,7 +177,7 @@ void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const 
   const std::int64_t heads = k.shape[1], d = k.shape[2];
   assert(q.shape[1] % heads == 0 && v.shape[1] == heads);
   Keys keys;
-  keys.values = v.host<float>();
+  keys.values = v.host<std::byte>();
   keys.heads = heads;
   keys.dv = v.shape[2];
   keys.at = &at;
@@ -171,7 +190,7 @@ void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const 
   }
   const std::lock_guard guard(lock_);
   float* packed = packed_.at_least(floats);
-  keys.keys = packed;
+  keys.keys = reinterpret_cast<const std::byte*>(packed);
   const float* from = k.host<float>();
   spread_rows(at.tokens(), heads * d, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {
@@ -222,8 +241,8 @@ void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const 
   const std::lock_guard guard(lock_);
   float* packed = packed_.at_least(key_floats + (args.keep ? value_floats : 0));
   float* packed_values = packed + key_floats;
-  keys.keys = packed;
-  keys.values = args.keep ? packed_values : v.host<float>();
+  keys.keys = reinterpret_cast<const std::byte*>(packed);
+  keys.values = args.keep ? reinterpret_cast<const std::byte*>(packed_values) : v.host<std::byte>();
   const float* from_k = k.host<float>();
   const float* from_v = v.host<float>();
   spread_rows(static_cast<std::int64_t>(from_row.size()), heads * (d + dv), [&](std::int64_t begin, std::int64_t end) {
@@ -295,6 +314,7 @@ void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs&
     a.hi = hi;
     a.keys = keys.keys_of(item.segment, item.head, d);
     a.values = keys.values_of(item.segment, item.head);
+    a.stored = keys.stored;
     a.value_stride = keys.value_stride();
     a.d = d;
     a.dv = dv;

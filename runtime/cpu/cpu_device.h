@@ -35,11 +35,21 @@ constexpr std::optional<Stored> stored(Encoding e) {
   }
 }
 
+// Whether products with rows stored so can take rounded activations.
+constexpr bool is_quantised(Stored s) { return s >= Stored::q4_0; }
+
+// Activations of a product rounded to 8 bits, a record a row (kernels.h); null where the product takes them as they are.
+struct RoundedRows {
+  const std::byte* data = nullptr;
+  std::int64_t stride = 0;                                 // bytes
+};
+
 class CpuDevice final : public Device {
  public:
   CpuDevice(const Kernels& kernels, int threads);
 
   std::string description() const override;
+  bool has_fast_mode() const override { return true; }
   Result<const Buffer*> allocate(std::int64_t size) override { return buffers_.allocate(size); }
   void free(const Buffer* buffer) override { buffers_.free(buffer); }
   Result<const Buffer*> place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) override;
@@ -94,6 +104,8 @@ class CpuDevice final : public Device {
            [&](std::int64_t begin, std::int64_t end, int) { f(begin, end); });
   }
 
+  // Rows of x for products with w, in rounded_; with lock_ held.
+  RoundedRows round(const float* x, std::int64_t rows, const Matrix& w);
   struct Keys;                                             // where attention's keys and values lie: attention.cpp
   void attend_over(const Tensor& q, const Keys& keys, const AttendArgs& args, const Tensor& out);
 
@@ -106,6 +118,7 @@ class CpuDevice final : public Device {
   std::mutex lock_;                                        // of what follows: models may share the device
   std::vector<Scratch> scratch_;                           // one a worker
   Scratch partials_, packed_;                              // attention: results of chunks; keys of a call without state
+  Scratch rounded_;                                        // activations of the product under way
 };
 
 }  // namespace modelc::cpu

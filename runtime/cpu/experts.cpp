@@ -41,15 +41,21 @@ void keep_best_groups(std::vector<float>& scores, const RouteArgs& args) {
     if (!kept[i / static_cast<std::size_t>(size)]) scores[i] = -INFINITY;
 }
 
-// Rows [from, from + n) of a matrix times m rows of x; bias as long as the matrix's rows, or null.
-void rows_product(const Kernels& kernels, const Matrix& w, std::int64_t from, std::int64_t n, const float* x, std::int64_t m,
-                  const float* bias, float* out, std::int64_t out_stride, float* scratch) {
+// Rows [from, from + n) of a matrix times m rows of x, from row `first` of what was rounded on; bias as long as the matrix's
+// rows, or null.
+void rows_product(const Kernels& kernels, const Matrix& w, std::int64_t from, std::int64_t n, const float* x,
+                  const RoundedRows& rounded, std::int64_t first, std::int64_t m, const float* bias, float* out,
+                  std::int64_t out_stride, float* scratch) {
   for (const RowBlock& b : w.blocks) {
     const std::int64_t begin = std::max(from, b.first), end = std::min(from + n, b.first + b.rows);
     if (begin >= end) continue;
     ProductArgs p;
-    p.x = x;
+    p.x = x + first * w.columns;
     p.x_stride = w.columns;
+    if (rounded.data != nullptr && is_quantised(*stored(b.encoding))) {
+      p.rounded = rounded.data + first * rounded.stride;
+      p.rounded_stride = rounded.stride;
+    }
     p.w = b.data.host<std::byte>() + (begin - b.first) * b.row_bytes;
     p.w_stride = b.row_bytes;
     p.encoding = *stored(b.encoding);
@@ -148,6 +154,8 @@ void CpuDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& wei
                   static_cast<std::size_t>(d) * sizeof(float));
   });
   const std::int64_t inner_pieces = (inner + expert_rows - 1) / expert_rows, outer_pieces = (d + expert_rows - 1) / expert_rows;
+  RoundedRows rounded = round(gathered, pairs, *args.gate);
+  if (rounded.data == nullptr) rounded = round(gathered, pairs, *args.up);
   spread(used * inner_pieces, 1, pairs * inner * d * 2, [&](std::int64_t begin, std::int64_t end, int worker) {
     float* own = scratch_[static_cast<std::size_t>(worker)].at_least(scratch);
     float* gate = own + product;
@@ -156,9 +164,11 @@ void CpuDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& wei
       const std::int64_t from = unit % inner_pieces * expert_rows, width = std::min(expert_rows, inner - from);
       float* up = gate + m * width;
       float* mapped = up + m * width;
-      const float* rows = gathered + assigned.first(e) * d;
-      rows_product(kernels_, *args.gate, e * inner + from, width, rows, m, args.gate_bias.host<float>(), gate, width, own);
-      rows_product(kernels_, *args.up, e * inner + from, width, rows, m, args.up_bias.host<float>(), up, width, own);
+      const std::int64_t first = assigned.first(e);
+      rows_product(kernels_, *args.gate, e * inner + from, width, gathered, rounded, first, m, args.gate_bias.host<float>(), gate,
+                   width, own);
+      rows_product(kernels_, *args.up, e * inner + from, width, gathered, rounded, first, m, args.up_bias.host<float>(), up,
+                   width, own);
       MapArgs a;
       a.shape = {m, width};
       a.inputs = 2;
@@ -172,12 +182,13 @@ void CpuDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& wei
                     static_cast<std::size_t>(width) * sizeof(float));
     }
   });
+  rounded = round(hidden, pairs, *args.down);
   spread(used * outer_pieces, 1, pairs * inner * d, [&](std::int64_t begin, std::int64_t end, int worker) {
     float* own = scratch_[static_cast<std::size_t>(worker)].at_least(scratch);
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t e = assigned.used[static_cast<std::size_t>(unit / outer_pieces)];
       const std::int64_t from = unit % outer_pieces * expert_rows, width = std::min(expert_rows, d - from);
-      rows_product(kernels_, *args.down, e * d + from, width, hidden + assigned.first(e) * inner, assigned.count(e),
+      rows_product(kernels_, *args.down, e * d + from, width, hidden, rounded, assigned.first(e), assigned.count(e),
                    args.down_bias.host<float>(), results + assigned.first(e) * d + from, d, own);
     }
   });

@@ -11,7 +11,7 @@
 namespace modelc::cpu {
 namespace {
 
-struct Has { bool avx2 = false, avx512 = false; };
+struct Has { bool avx2 = false, avx512 = false, vnni = false; };
 
 #if defined(__x86_64__)
 // Which registers the system saves at a switch of threads (XCR0).
@@ -30,9 +30,11 @@ Has ask() {
   if (!xsave || !avx) return has;
   const std::uint64_t saved = saved_registers();
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return has;
+  const bool vnni = bit(c, 11);
   const bool avx2 = bit(b, 5), f = bit(b, 16), dq = bit(b, 17), bw = bit(b, 30), vl = bit(b, 31);
   has.avx2 = avx2 && fma && f16c && (saved & 0x06) == 0x06;
   has.avx512 = has.avx2 && f && dq && bw && vl && (saved & 0xE6) == 0xE6;
+  has.vnni = has.avx512 && vnni;
   return has;
 }
 #endif
@@ -45,6 +47,7 @@ std::vector<const Kernels*> available_kernels() {
   static const Has has = ask();
   if (has.avx2) all.push_back(&kernels_avx2);
   if (has.avx512) all.push_back(&kernels_avx512);
+  if (has.vnni) all.push_back(&kernels_avx512vnni);
 #endif
   return all;
 }
@@ -56,7 +59,7 @@ Result<const Kernels*> choose_kernels(const std::string& isa) {
     if (isa == k->isa) return k;
   std::vector<std::string> names;
   for (const Kernels* k : all) names.emplace_back(k->isa);
-  const std::vector<std::string> known = {"portable", "avx2", "avx512"};
+  const std::vector<std::string> known = {"portable", "avx2", "avx512", "avx512vnni"};
   Error e;
   if (std::find(known.begin(), known.end(), isa) == known.end()) {
     e.kind = "isa-unknown";

@@ -18,6 +18,9 @@ enum class Stored : std::uint8_t { f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0,
 struct ProductArgs {
   const float* x = nullptr;
   std::int64_t x_stride = 0;                               // floats
+  // Or null. For quantised weights: x rounded to 8 bits, a record of rounded_size(k) bytes a token; then x is not read.
+  const std::byte* rounded = nullptr;
+  std::int64_t rounded_stride = 0;                         // bytes
   const std::byte* w = nullptr;                            // rows as stored, at any address
   std::int64_t w_stride = 0;                               // bytes; rows of blocks hold whole ones: k is a multiple
   Stored encoding = Stored::f32;
@@ -44,8 +47,9 @@ struct AttendChunk {
   const float* const* q = nullptr;                         // per row: [d]
   const std::int64_t* lo = nullptr;                        // per row: it sees positions lo <= p < hi
   const std::int64_t* hi = nullptr;
-  const float* keys = nullptr;                             // of position 0, blocked as said above
-  const float* values = nullptr;                           // of position 0: [position][value_stride]
+  const std::byte* keys = nullptr;                         // of position 0, blocked as said above
+  const std::byte* values = nullptr;                       // of position 0: [position][value_stride]
+  Stored stored = Stored::f32;                             // keys and values: f32, f16 or bf16
   std::int64_t value_stride = 0;
   std::int64_t d = 0, dv = 0;
   float scale = 1, softcap = 0;
@@ -62,6 +66,10 @@ struct Kernels {
   int (*product_rows)();                                   // rows of w that are computed together: cut at multiples
   std::int64_t (*product_scratch)(std::int64_t m, std::int64_t n, std::int64_t k);
   void (*product)(const ProductArgs& args);
+  // The record of one token's activations for products with quantised weights: in each group of 32 the codes of 8 bits
+  // and one scale, largest / 127. k is a multiple of 32.
+  std::int64_t (*rounded_size)(std::int64_t k);
+  void (*round)(const float* x, std::int64_t k, std::byte* to);
   void (*attend)(const AttendChunk& chunk);
   // Joins a further chunk's result into a row's: max, sum, acc[dv].
   void (*attend_join)(float* max, float* sum, float* acc, float other_max, float other_sum, const float* other_acc,
@@ -70,6 +78,8 @@ struct Kernels {
   void (*attend_finish)(float max, float sum, const float* acc, const float* sink, std::int64_t dv, float* out);
   // One row: to = from · scale, as f32.
   void (*convert)(Stored encoding, const std::byte* from, std::int64_t n, float scale, float* to);
+  // To f16 or bf16, to the nearest, ties to even; in f16 a finite number beyond 65504 becomes that.
+  void (*narrow)(Stored as, const float* from, std::int64_t n, std::uint16_t* to);
   // One row: out = x / sqrt(mean(x²) + eps) · (w + offset). w may be null. May be in place.
   void (*rms_norm)(const float* x, const float* w, float eps, float offset, std::int64_t n, float* out);
   // The same of x + y, which goes to `sum`.
@@ -85,6 +95,7 @@ extern const Kernels kernels_portable;
 #if defined(__x86_64__)
 extern const Kernels kernels_avx2;
 extern const Kernels kernels_avx512;
+extern const Kernels kernels_avx512vnni;
 #endif
 
 }  // namespace modelc::cpu

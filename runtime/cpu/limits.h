@@ -17,6 +17,7 @@ extern const LimitKernels limit_kernels_portable;
 #if defined(__x86_64__)
 extern const LimitKernels limit_kernels_avx2;
 extern const LimitKernels limit_kernels_avx512;
+extern const LimitKernels limit_kernels_avx512vnni;        // in f32 as avx512: measured once
 #endif
 
 }  // namespace modelc::cpu

@@ -20,10 +20,15 @@ std::int64_t piece_rows(std::int64_t tokens, std::int64_t rows, std::int64_t row
   return (std::clamp<std::int64_t>(std::min(wanted, fair), 1, rows) + tile - 1) / tile * tile;
 }
 
-ProductArgs product_of(const Tensor& x, const Matrix& w, const RowBlock& block, std::int64_t begin, std::int64_t end) {
+ProductArgs product_of(const Tensor& x, const RoundedRows& rounded, const Matrix& w, const RowBlock& block, std::int64_t begin,
+                       std::int64_t end) {
   ProductArgs p;
   p.x = x.host<float>();
   p.x_stride = w.columns;
+  if (is_quantised(*stored(block.encoding))) {
+    p.rounded = rounded.data;
+    p.rounded_stride = rounded.stride;
+  }
   p.w = block.data.host<std::byte>() + begin * block.row_bytes;
   p.w_stride = block.row_bytes;
   p.encoding = *stored(block.encoding);
@@ -34,6 +39,17 @@ ProductArgs product_of(const Tensor& x, const Matrix& w, const RowBlock& block, 
 }
 
 }  // namespace
+
+RoundedRows CpuDevice::round(const float* x, std::int64_t rows, const Matrix& w) {
+  const auto quantised = [](const RowBlock& b) { return is_quantised(*stored(b.encoding)); };
+  if (w.mode == Mode::exact || rows == 0 || w.columns == 0 || std::none_of(w.blocks.begin(), w.blocks.end(), quantised)) return {};
+  const std::int64_t stride = kernels_.rounded_size(w.columns);
+  auto* to = reinterpret_cast<std::byte*>(rounded_.at_least(rows * stride / 4));
+  spread_rows(rows, w.columns, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) kernels_.round(x + r * w.columns, w.columns, to + r * stride);
+  });
+  return {to, stride};
+}
 
 void CpuDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) {
   assert(static_cast<int>(outs.size()) == w.results() && (!residual || outs.size() == 1));
@@ -47,6 +63,7 @@ void CpuDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tensor>
   assert(written == m * all && x.count() == m * k);
   if (m == 0) return;
   const std::lock_guard guard(lock_);
+  const RoundedRows rounded = round(x.host<float>(), m, w);
   const std::int64_t piece = piece_rows(m, all, row_bytes, team_.size(), kernels_.product_rows());
   const std::int64_t scratch = kernels_.product_scratch(m, piece, k);
   for (Scratch& s : scratch_) s.at_least(scratch);
@@ -59,7 +76,7 @@ void CpuDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tensor>
       while (c >= first + (w.blocks[i].rows + piece - 1) / piece) first += (w.blocks[i++].rows + piece - 1) / piece;
       const RowBlock& b = w.blocks[i];
       const std::int64_t from = (c - first) * piece;
-      ProductArgs p = product_of(x, w, b, from, std::min(from + piece, b.rows));
+      ProductArgs p = product_of(x, rounded, w, b, from, std::min(from + piece, b.rows));
       p.m = m;
       const Tensor& out = outs[static_cast<std::size_t>(b.result)];
       p.out = out.host<float>() + b.first + from;
@@ -83,6 +100,7 @@ void CpuDevice::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f,
   std::int64_t row_bytes = 0;
   for (const RowBlock& b : w.blocks) row_bytes += b.row_bytes;
   const std::lock_guard guard(lock_);
+  const RoundedRows rounded = round(x.host<float>(), m, w);
   const std::int64_t piece = std::min(piece_rows(m, n, row_bytes, team_.size(), kernels_.product_rows()), n);
   const std::int64_t some = std::min(m, mapped_tokens);
   const std::int64_t product = (kernels_.product_scratch(some, piece, k) + 15) / 16 * 16;
@@ -107,8 +125,9 @@ void CpuDevice::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f,
         for (const RowBlock& b : w.blocks) {
           const std::int64_t begin_row = std::max(from, b.first), end_row = std::min(to, b.first + b.rows);
           if (begin_row >= end_row) continue;
-          ProductArgs p = product_of(x, w, b, begin_row - b.first, end_row - b.first);
+          ProductArgs p = product_of(x, rounded, w, b, begin_row - b.first, end_row - b.first);
           p.x += t * k;
+          if (p.rounded != nullptr) p.rounded += t * p.rounded_stride;
           p.m = tokens;
           p.out = parts + b.result * some * piece + (begin_row - from);
           p.out_stride = width;

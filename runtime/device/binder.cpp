@@ -17,6 +17,7 @@ Tensor own_tensor(ModelImpl& impl, DType dtype, Shape shape) {
 Matrix ModelBinder::pack(std::initializer_list<const Weight*> weights, std::initializer_list<const Weight*> biases) {
   assert(biases.size() == 0 || biases.size() == weights.size());
   Matrix m;
+  m.mode = impl_.mode;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = *weights.begin()[i];
     assert(w && w.spec.role != WeightRole::vector);

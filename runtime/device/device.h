@@ -82,6 +82,8 @@ class Device {
 
   // What was run here since it was opened, for people: "1,204 dispatches and copies, 96 barriers"; "" where nobody counts.
   virtual std::string operations() const { return {}; }
+  // Whether it carries out Mode::fast (matrix.h); a model is not loaded in that mode where it does not.
+  virtual bool has_fast_mode() const { return false; }
 
   // ---- memory. Buffers live until freed or until the device goes.
   virtual Result<const Buffer*> allocate(std::int64_t size) = 0;
@@ -171,7 +173,7 @@ class Device {
 
 struct CpuOptions {
   int threads = 0;                                         // 0: one per core the process may use
-  std::string isa = {};                                    // "": the best; or "portable", "avx2", "avx512"
+  std::string isa = {};                                    // "": the best; or a name that isa.h knows: "avx2"
 };
 Result<std::unique_ptr<Device>> open_cpu(const CpuOptions& options);      // runtime/cpu
 

@@ -143,6 +143,7 @@ class Loader {
       first += b.rows;
     }
     w.matrix.blocks = std::move(blocks);
+    w.matrix.mode = impl_.mode;
     if (w.spec.role != WeightRole::table) return {};       // matrices are prepared when they are packed
     return impl_.device->prepare(w.matrix, MatrixUse::rows);
   }
@@ -245,8 +246,11 @@ Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRu
   const auto begin = std::chrono::steady_clock::now();
   auto device = device_for(options);
   if (!device) return std::move(device.error());
+  if (options.mode == Mode::fast && !(*device)->has_fast_mode())
+    return Error{"mode", "mode fast is not carried out on " + (*device)->description(), {}, "mode exact is, on every device"};
   device_ = *device;
   impl_ = std::make_unique<ModelImpl>(device_);
+  impl_->mode = options.mode;
   report_ = {};
 
   const std::span<const AxisDesc> axes = this->axes();

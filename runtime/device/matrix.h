@@ -29,6 +29,11 @@ class Prepared {
   virtual ~Prepared() = default;
 };
 
+// exact: activations, sums and caches in f32, whatever a policy says. fast: a product with quantised weights takes its
+// activations rounded to 8 bits, once for all that read them, and keys and values are kept in f16,
+// or in what the model's policy says of caches.
+enum class Mode : std::uint8_t { exact, fast };
+
 // What a matrix is used for.
 enum class MatrixUse : std::uint8_t { product, rows };
 
@@ -36,6 +41,7 @@ struct Matrix {
   std::int64_t columns = 0;                                // k: the length of a row
   std::vector<RowBlock> blocks;                            // result after result, in order of their columns
   std::shared_ptr<const Prepared> prepared = {};           // or none: `blocks` are used as they are
+  Mode mode = Mode::exact;                                 // of products
 
   int results() const { return blocks.empty() ? 0 : blocks.back().result + 1; }
   std::int64_t rows() const {

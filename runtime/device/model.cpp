@@ -57,7 +57,9 @@ Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) con
   state->capacity_ = capacity;
   state->lengths_.assign(static_cast<std::size_t>(options.sequences), 0);
   for (const ModuleTree::NamedState& s : impl_->states) {
-    auto store = device_->reserve(*s.slot, capacity, options.sequences);
+    StateSlot slot = *s.slot;
+    if (impl_->mode == Mode::fast && slot.kind == StateSlot::Kind::kv_cache) slot.dtype = slot.kept;
+    auto store = device_->reserve(slot, capacity, options.sequences);
     if (!store) {
       store.error().notes.push_back("for " + s.name + ": " + grouped(capacity) + " positions, " +
                                     counted(static_cast<std::uint64_t>(options.sequences), "sequence"));

@@ -29,6 +29,7 @@ struct LoadOptions {
   bool no_mmap = false;
   WeightMap weights = {};                                  // by the model's own names: taken instead of the checkpoint's
   std::vector<std::string> adapters = {};                  // folders of low-rank adapters, merged in this order
+  Mode mode = Mode::exact;                                 // of all calls (device/matrix.h says what each is)
   CpuOptions cpu = {};
   std::shared_ptr<Device> device = {};                     // none: a CPU device made from `cpu`
 };

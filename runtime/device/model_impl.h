@@ -25,6 +25,7 @@ struct ModelImpl {
   }
 
   std::shared_ptr<Device> device;
+  Mode mode = Mode::exact;
   std::vector<std::shared_ptr<const MappedFile>> files;    // that weights lie in
   std::vector<const Buffer*> buffers;                      // of weights and constants
   std::vector<ModuleTree::NamedState> states;

@@ -54,6 +54,7 @@ struct StateSlot {
   std::array<std::int64_t, 4> sizes{};
   std::int64_t window = 0;                                 // of a kv_cache: the last positions that are read; 0: all
   DType dtype = DType::f32;                                // of the elements
+  DType kept = DType::f16;                                 // of a kv_cache in fast mode: what `policy` says of caches
   int index = -1;
 };
 // A value that depends on constants, vectors and the batch alone, computed once a step and shared by instances whose

@@ -204,7 +204,10 @@ class Verifier {
 
   void judge(Difference& d) const {
     d.within = d.max_abs <= options_.within;
-    if (d.output && options_.within_kl && d.max_kl) d.within = *d.max_kl <= *options_.within_kl;
+    const auto& o = options_;
+    if (d.output && d.max_kl && (o.within_kl || o.within_kl_99 || o.within_mean_kl))
+      d.within = (!o.within_kl || *d.max_kl <= *o.within_kl) && (!o.within_kl_99 || *d.kl_99 <= *o.within_kl_99) &&
+                 (!o.within_mean_kl || *d.mean_kl <= *o.within_mean_kl);
   }
 
   Status compare_outputs(const std::map<std::string, std::vector<float>>& outputs, VerifyReport& report) {

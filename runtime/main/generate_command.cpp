@@ -60,6 +60,78 @@ Result<std::vector<std::int32_t>> chat_prompt(const Options& o, const Checkpoint
   return tokenizer.encode(*text, false);  // the template has said which special tokens there are
 }
 
+JsonObject json_of(const GenerateResult& result, const std::string& text, bool has_text) {
+  JsonObject j;
+  if (has_text) j.set("text", Json(text));
+  JsonArray list;
+  for (std::int32_t id : result.tokens) list.push_back(Json(std::int64_t{id}));
+  j.set("tokens", Json(std::move(list)));
+  j.set("finish", Json(reason(result.finish)));
+  return j;
+}
+
+void add_figures(JsonObject& j, const GenerateResult& result, double load_seconds, std::int64_t answers) {
+  j.set("prompt_tokens", Json(result.prompt_tokens));
+  j.set("load_seconds", Json(load_seconds));
+  j.set("first_token_seconds", Json(result.first_token_seconds));
+  j.set("prefill_tokens_per_second", Json(rate(static_cast<double>(result.prompt_tokens * answers), result.prefill_seconds)));
+  j.set("decode_tokens_per_second", Json(rate(static_cast<double>(result.decode_steps * answers), result.decode_seconds)));
+}
+
+// Several answers at once: each printed whole, in order, as they end at different times.
+int several(const Options& o, Model& model, State& state, const Tokenizer* tokenizer, const std::vector<std::int32_t>& prompt,
+            const GenerateOptions& options) {
+  const auto count = static_cast<std::size_t>(o.answers);
+  std::vector<Prompt> prompts;
+  std::vector<TextStream> streams;
+  std::vector<std::string> texts(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    prompts.push_back({static_cast<int>(i), prompt, o.sampler.seed + i});
+    streams.emplace_back(tokenizer, o.stop);
+  }
+  auto results = generate_batch(model, state, prompts, options, [&](std::size_t i, std::int32_t id) {
+    texts[i] += streams[i].push(id);
+    return !streams[i].stopped();
+  });
+  if (!results) return fail(results.error());
+  std::size_t tokens = 0;
+  std::string out;
+  JsonArray answers;
+  for (std::size_t i = 0; i < count; ++i) {
+    GenerateResult& r = (*results)[i];
+    if (!streams[i].stopped()) texts[i] += streams[i].finish();
+    if (streams[i].stopped()) {
+      r.finish = Finish::stop_string;
+      r.tokens.resize(streams[i].tokens());
+    }
+    tokens += r.tokens.size();
+    if (o.json) {
+      answers.push_back(Json(json_of(r, texts[i], tokenizer != nullptr)));
+    } else if (tokenizer != nullptr && !o.show_tokens) {
+      out += (i == 0 ? "" : "\n") + o.prompt.value_or("") + texts[i] + "\n";
+    } else {
+      for (std::size_t t = 0; t < r.tokens.size(); ++t) out += (t == 0 ? "" : ",") + std::to_string(r.tokens[t]);
+      out += "\n";
+    }
+  }
+  const GenerateResult& first = results->front();
+  const double load_seconds = model.load_report().seconds;
+  if (o.json) {
+    JsonObject j;
+    j.set("answers", Json(std::move(answers)));
+    add_figures(j, first, load_seconds, o.answers);
+    out = dump(Json(std::move(j))) + "\n";
+  }
+  errno = 0;
+  if (std::fwrite(out.data(), 1, out.size(), stdout) != out.size() || std::fflush(stdout) != 0) return cannot_write(errno ? errno : EIO);
+  if (!o.json)
+    std::fprintf(stderr, "\n%lld prompt tokens, %d answers of %zu tokens together%s\nload %.3f s, first token %.3f s; decode %.1f tokens/s\n",
+                 static_cast<long long>(first.prompt_tokens), o.answers, tokens,
+                 first.finish == Finish::cancelled ? "; stopped by an interrupt" : "", load_seconds, first.first_token_seconds,
+                 rate(static_cast<double>(tokens), first.decode_seconds));
+  return 0;
+}
+
 }  // namespace
 
 int run_generate(const Options& o, const ModelFactory& factory) {
@@ -107,12 +179,19 @@ int run_generate(const Options& o, const ModelFactory& factory) {
 
   StateOptions state_options;
   const std::int64_t wanted = static_cast<std::int64_t>(prompt.size()) + std::max<std::int64_t>(o.count, 1);
+  state_options.sequences = o.answers;
   state_options.capacity = model.context() > 0 ? std::min(model.context(), wanted) : wanted;
   auto state = model.new_state(state_options);
   if (!state) return fail(state.error());
 
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGPIPE, SIG_IGN);
+  if (o.answers > 1) {
+    const int status = several(o, model, **state, tokenizer ? &*tokenizer : nullptr, prompt, options);
+    if (status == 0 && hook.finish)
+      if (auto s = hook.finish(); !s) return fail(s.error());
+    return status;
+  }
   const bool text = tokenizer && !o.show_tokens && !o.json;
   TextStream stream(tokenizer ? &*tokenizer : nullptr, o.stop);
   std::string whole;
@@ -151,17 +230,8 @@ int run_generate(const Options& o, const ModelFactory& factory) {
   const double prefill = rate(static_cast<double>(result->prompt_tokens), result->prefill_seconds);
   const double decode = rate(static_cast<double>(result->decode_steps), result->decode_seconds);
   if (o.json) {
-    JsonObject j;
-    if (tokenizer) j.set("text", Json(whole));
-    JsonArray list;
-    for (std::int32_t id : result->tokens) list.push_back(Json(std::int64_t{id}));
-    j.set("tokens", Json(std::move(list)));
-    j.set("finish", Json(reason(result->finish)));
-    j.set("prompt_tokens", Json(result->prompt_tokens));
-    j.set("load_seconds", Json(load_seconds));
-    j.set("first_token_seconds", Json(result->first_token_seconds));
-    j.set("prefill_tokens_per_second", Json(prefill));
-    j.set("decode_tokens_per_second", Json(decode));
+    JsonObject j = json_of(*result, whole, tokenizer.has_value());
+    add_figures(j, *result, load_seconds, 1);
     put(dump(Json(std::move(j))) + "\n");
     return unwritten == 0 ? 0 : cannot_write(unwritten);
   }

@@ -30,11 +30,13 @@ bool parse_bias(std::string_view text, std::vector<std::pair<std::int32_t, float
   return true;
 }
 
-void add_shared(CLI::App& app, Options& o) {
+void add_shared(CLI::App& app, Options& o, std::string& mode) {
   app.add_option("--checkpoint", o.checkpoint, "folder with config.json and *.safetensors, or .safetensors files")->required()->allow_extra_args(false);
   app.add_option("--threads", o.load.cpu.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
-  app.add_option("--isa", o.load.cpu.isa, "portable, avx2 or avx512; the best there is unless given");
+  app.add_option("--isa", o.load.cpu.isa, "portable, avx2, avx512 or avx512vnni; the best there is unless given");
   app.add_option("--device", o.device, "cpu, vulkan or vulkan:N (cpu)");
+  app.add_option("--mode", mode, "exact (the usual one): all in f32; fast: activations of quantised weights in 8 bits, keys and "
+                                     "values in f16")->check(CLI::IsMember({"exact", "fast"}));
   app.add_flag("--no-mmap", o.load.no_mmap, "read the weights into memory instead of mapping them");
   app.add_flag_callback("--no-strict", [&o] { o.load.strict = false; }, "allow tensors that the model does not have");
   app.add_flag("--auto-cast", o.load.auto_cast, "f32 and bf16 for each other where a weight declares its type");
@@ -49,7 +51,7 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
   CLI::App app(std::string(factory.name) + " (from " + factory.file + ", modelc " + factory.version +
                "): generates text; or verify, bench, info");
   app.option_defaults()->always_capture_default(false);
-  std::string prompt, tokens, chat, system;
+  std::string prompt, tokens, chat, system, mode = "exact";
   std::vector<std::string> biases;
   std::vector<std::string> trace;
   const auto add_generate = [&](CLI::App& a) {
@@ -58,6 +60,7 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
     a.add_option("--system", system, "with --chat: what the assistant is to be");
     a.add_option("--tokens", tokens, "token ids to go on from: 1,2,3");
     a.add_option("-n", o.count, "new tokens at most (128)")->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+    a.add_option("--num-return-sequences", o.answers, "answers to the same prompt, drawn at once from seeds one after another (1)")->check(CLI::Range(1, 4096));
     a.add_option("--temperature", o.sampler.temperature, "0 takes the best token each time (0)");
     a.add_option("--top-k", o.sampler.top_k, "draw from the k best (0: all)");
     a.add_option("--top-p", o.sampler.top_p, "draw from the best that together have probability p (1: all)");
@@ -77,29 +80,31 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
 
   CLI::App* generate = app.add_subcommand("generate", "generate text (what is done when no command is named)");
   add_generate(*generate);
-  add_shared(*generate, o);
+  add_shared(*generate, o, mode);
   CLI::App* verify = app.add_subcommand("verify", "compare with a reference's tensors");
-  add_shared(*verify, o);
-  double within_kl = -1;
+  add_shared(*verify, o, mode);
+  double within_kl = -1, within_kl_99 = -1, within_mean_kl = -1;
   verify->add_option("--expected", o.expected, ".safetensors with inputs, outputs and stages")->required();
   verify->add_option("--within", o.verify.within, "largest absolute difference (1e-4)");
   verify->add_option("--within-kl", within_kl, "largest KL divergence of a row of logits, instead of --within for outputs");
+  verify->add_option("--within-kl-99", within_kl_99, "what the KL divergence of 99 % of the rows of logits may be");
+  verify->add_option("--within-mean-kl", within_mean_kl, "what its mean over the rows may be");
   verify->add_option("--chunk", o.verify.chunk, "tokens of a sequence in one call (0: all at once)");
   CLI::App* same = app.add_subcommand("same", "compare runs that must agree: 'prefill(24)' 'prefill(12)+decode(12)'");
-  add_shared(*same, o);
+  add_shared(*same, o, mode);
   same->add_option("runs", o.runs, "two runs or more")->required();
   same->add_option("--inputs", o.inputs, ".safetensors with inputs by name, instead of numbers by chance");
   same->add_option("--within", o.within, "largest absolute difference of the results (1e-5)");
   same->add_option("--seed", o.seed, "of the tokens (1)");
   CLI::App* bench = app.add_subcommand("bench", "measure prefill and decode");
-  add_shared(*bench, o);
+  add_shared(*bench, o, mode);
   bench->add_option("-p", o.bench_prompt, "tokens of the prompt (512)")->check(CLI::Range(1, 1 << 24));
   bench->add_option("-n", o.bench_tokens, "tokens generated (64)")->check(CLI::Range(1, 1 << 24));
   bench->add_option("-c", o.bench_context, "positions reserved (prompt and tokens)")->check(CLI::Range(0, 1 << 24));
   bench->add_option("-r", o.bench_repeat, "repetitions (5)")->check(CLI::Range(1, 1000));
   bench->add_option("--profile", o.bench_profile, "write the time of each operation to this .svg, and print it");
   CLI::App* info = app.add_subcommand("info", "what the checkpoint holds and the model is made of");
-  add_shared(*info, o);
+  add_shared(*info, o, mode);
   app.require_subcommand(0, 1);
 
   // Without a command the options are generate's.
@@ -122,7 +127,10 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
 
   o.command = verify->parsed() ? Command::verify : same->parsed() ? Command::same : bench->parsed() ? Command::bench
               : info->parsed() ? Command::info : Command::generate;
+  o.load.mode = mode == "fast" ? Mode::fast : Mode::exact;
   if (within_kl >= 0) o.verify.within_kl = within_kl;
+  if (within_kl_99 >= 0) o.verify.within_kl_99 = within_kl_99;
+  if (within_mean_kl >= 0) o.verify.within_mean_kl = within_mean_kl;
   if (o.command == Command::generate) {
     if (generate->count("--chat") > 0) o.chat = chat;
     if (generate->count("--system") > 0) o.system = system;
@@ -150,6 +158,11 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
     }
     if (auto s = validate(o.sampler); !s) {
       fail(s.error());
+      return 2;
+    }
+    if (o.answers > 1 && o.sampler.temperature == 0) {
+      std::fputs("error: --num-return-sequences without --temperature would give the same answer each time\n"
+                 "  help: --temperature 0.8 draws them\n", stderr);
       return 2;
     }
     o.trace = trace;

@@ -30,6 +30,7 @@ struct Options {
   std::vector<std::string> stop;                           // strings that end the text
   std::optional<std::vector<std::int32_t>> tokens;
   std::int64_t count = 128;
+  int answers = 1;                                         // to the same prompt, at once, each with a seed of its own
   SamplerOptions sampler;
   bool ignore_eos = false;
   bool show_tokens = false;                                // ids instead of text

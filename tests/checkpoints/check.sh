@@ -25,4 +25,6 @@ expect "the answer is Paris" 0 "Paris" "stopped by the token that ends a text" -
 expect "its ids are those of transformers" 0 "$(cat "$reference/greedy.txt")" -- "${run[@]}" --chat "$question" --show-tokens
 expect "every position of 512 within a divergence of 1e-6" 0 "passed" -- \
   "$modelc" verify "$llama" --checkpoint "$gguf" --expected "$reference/expected.safetensors" --within-kl 1e-6
+expect "fast: the mean divergence of 512 positions, and that of 99 %" 0 "passed" -- "$modelc" verify "$llama" --checkpoint "$gguf" \
+  --expected "$reference/expected.safetensors" --mode fast --within 100 --within-mean-kl 5e-3 --within-kl-99 3e-2
 finish

@@ -35,7 +35,7 @@ sed 's/encode + prefill(8)/prefill(8)/' "$work/whisper.model" > "$work/without.m
 expect "a run without the entry that it needs" 1 "nothing has been set in the state" -- "$modelc" test "$work/without.model"
 sed 's/encode + prefill(3)/remember + prefill(3)/' "$work/whisper.model" > "$work/entry.model"
 expect "an entry that is none" 1 '`remember` is no entry of the model' -- "$modelc" test "$work/entry.model"
-for isa in portable avx2 avx512; do
+for isa in portable avx2 avx512 avx512vnni; do
   command=("$modelc" verify examples/llama/llama.model --checkpoint examples/llama/fixtures/llama-odd
            --expected examples/llama/fixtures/llama-odd/expected.safetensors --isa "$isa")
   if "${command[@]}" 2>&1 | grep -q "does not have\|not there\|has no"; then skip "llama-odd on $isa: not on this machine"

@@ -6,8 +6,10 @@ prompt=$(grep -o '"prompt": *"[^"]*"' examples/tiny/expected_text.json | head -n
 tokens=$(tr -d ' \n' < examples/tiny/expected_text.json | grep -o '"greedy_ids":\[[0-9,]*\]' | head -n 1 | sed 's/.*\[//; s/\]//')
 count=$(awk -F, '{print NF}' <<< "$tokens")
 run=("$modelc" run examples/llama/llama.model --checkpoint examples/tiny)
-expect "$count greedy tokens" 0 "$tokens" -- "${run[@]}" --prompt "$prompt" -n "$count" --show-tokens
-expect "one thread gives the same" 0 "$tokens" -- "${run[@]}" --prompt "$prompt" -n "$count" --show-tokens --threads 1
+expect "$count greedy tokens" 0 "$tokens" -- "${run[@]}" --mode exact --prompt "$prompt" -n "$count" --show-tokens
+expect "one thread gives the same" 0 "$tokens" -- "${run[@]}" --mode exact --prompt "$prompt" -n "$count" --show-tokens --threads 1
+expect "mode fast goes on from the prompt" 0 "$prompt" "generated" -- "${run[@]}" --mode fast --prompt "$prompt" -n 8
+expect "a mode that there is not" 2 "--mode" -- "${run[@]}" --mode quick --prompt "$prompt" -n 8
 expect "text goes on from the prompt" 0 "$prompt" "tokens/s" "generated" -- "${run[@]}" --prompt "$prompt" -n 8
 a=$("${run[@]}" --prompt "$prompt" -n 20 --temperature 1 --seed 3 2>/dev/null)
 b=$("${run[@]}" --prompt "$prompt" -n 20 --temperature 1 --seed 3 2>/dev/null)
@@ -43,6 +45,13 @@ case "$stopped" in "$again"*) is_text=1 ;; *) is_text=0 ;; esac
 $kept
 $shown
 $again"
+# Several answers at once: each is what its seed gives alone.
+draw=("${run[@]}" --prompt "$prompt" -n 20 --temperature 1 --show-tokens)
+alone=$(for seed in 3 4 5; do "${draw[@]}" --seed "$seed" 2>/dev/null; done)
+expect "three answers are those of three seeds" 0 -- diff <("${draw[@]}" --seed 3 --num-return-sequences 3 2>/dev/null) <(echo "$alone")
+[ "$("${run[@]}" --prompt "$prompt" -n 5 --temperature 1 --num-return-sequences 2 --json 2>/dev/null | grep -o '"finish"' | wc -l)" = 2 ] &&
+  pass "answers as JSON" || fail "answers as JSON" "not two"
+expect "several answers without a temperature" 2 "the same answer each time" -- "${run[@]}" --prompt "$prompt" --num-return-sequences 2
 never=$("${run[@]}" --prompt "$prompt" -n 20 --stop "no such text" --show-tokens 2>/dev/null)
 [ "$never" = "$all_ids" ] && pass "a stop string that does not come takes nothing away" || fail "a stop string that does not come takes nothing away" "$never"
 

@@ -73,9 +73,11 @@ sed '/^test/d' "$work/op.model" > "$work/exact.model"
 echo 'test "t" { op curves  input x = linspace(-6, 6, 961)  same reference, vulkan within 0 }' >> "$work/exact.model"
 expect "a bound that f32 cannot keep fails" 1 "vulkan against the reference" -- "$modelc" test "$work/exact.model"
 prompt="Once upon a time"
-cpu=$("$modelc" run $llama --checkpoint examples/tiny --prompt "$prompt" -n 60 2> "$work/log")
+cpu=$("$modelc" run $llama --checkpoint examples/tiny --prompt "$prompt" -n 60 --mode exact 2> "$work/log")
 vulkan=$("$modelc" run $llama --checkpoint examples/tiny --prompt "$prompt" -n 60 --backend vulkan 2> "$work/log")
 if [ -n "$cpu" ] && [ "$cpu" = "$vulkan" ]; then pass "the same text as on the CPU"; else fail "the same text as on the CPU" "$cpu
 ---
 $vulkan"; fi
+expect "mode fast is refused where it is not carried out" 1 "mode fast is not carried out on Vulkan" "help: mode exact" -- "$modelc" run $llama \
+  --checkpoint examples/tiny --prompt "$prompt" -n 4 --mode fast --backend vulkan
 finish

@@ -55,9 +55,13 @@ class Members {
         {"kv_cache", "heads, dim, value_dim"}, {"latent_cache", "rank, rope"}, {"cross_cache", "n, heads, dim"},
         {"ring", "n, a row's extents"}, {"recurrent", "extents"}};
     const auto& [kind, sizes] = kinds[static_cast<int>(s.kind)];
+    std::string kept;                                      // in fast mode; f16 unless the policy says otherwise
+    if (s.kind == graph::StateKind::kv_cache)
+      for (const graph::PolicyRule& r : names_.program.graph->policy)
+        if (!r.pattern && r.target == "cache") kept = r.dtype == DType::f16 ? "" : fmt::format(", .kept = modelc::DType::{}", name(r.dtype));
     const std::string declaration =
-        fmt::format("  modelc::StateSlot {}{{.kind = modelc::StateSlot::Kind::{}, .sizes = {{{}}}{}}};", own_.members.at(s.name),
-                    kind, fmt::join(s.sizes, ", "), s.window ? fmt::format(", .window = {}", *s.window) : "");
+        fmt::format("  modelc::StateSlot {}{{.kind = modelc::StateSlot::Kind::{}, .sizes = {{{}}}{}{}}};", own_.members.at(s.name),
+                    kind, fmt::join(s.sizes, ", "), s.window ? fmt::format(", .window = {}", *s.window) : "", kept);
     out_ += fmt::format("{}  // {}\n", declaration, sizes);
   }
   // What stands in the braces that make an instance of a struct shared by leaves: one specification a weight.

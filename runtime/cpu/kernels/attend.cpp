@@ -1,6 +1,8 @@
 // Attention of some query rows over one chunk of positions, with the softmax kept running over blocks of 64 positions
 // (max, sum and weighted values are rescaled when the max grows). Scores are summed along d one channel after another,
-// values one position after another: the order for a row does not depend on which rows are computed beside it.
+// values one position after another: the order for a row does not depend on which rows are computed beside it. Keys and
+// values are stored as W, f32, f16 or bf16, and computed with in f32.
+#include "runtime/cpu/kernels/encodings.h"
 #include "runtime/cpu/kernels/simd.h"
 #include "runtime/cpu/kernels/table.h"
 
@@ -20,8 +22,8 @@ constexpr int value_rows = 2, value_vectors = 4;
 #endif
 
 // s[row][key] = q · k for R rows and B blocks of 16 keys.
-template <int R, int B>
-void score_tile(const float* const* q, const float* keys, int64_t d, float* scores) {
+template <int R, int B, class W>
+void score_tile(const float* const* q, const std::byte* keys, int64_t d, float* scores) {
   constexpr int V = B * static_cast<int>(key_vectors);
   F acc[R][V];
   for (int r = 0; r < R; ++r)
@@ -29,7 +31,7 @@ void score_tile(const float* const* q, const float* keys, int64_t d, float* scor
   for (int64_t c = 0; c < d; ++c) {
     F k[V];
     for (int v = 0; v < V; ++v)
-      k[v] = load(keys + v / key_vectors * (d * key_block) + c * key_block + v % key_vectors * lanes);
+      k[v] = W::get(keys + W::bytes(v / key_vectors * (d * key_block) + c * key_block + v % key_vectors * lanes));
     for (int r = 0; r < R; ++r) {
       const F a = splat(q[r][c]);
       for (int v = 0; v < V; ++v) acc[r][v] = fma(a, k[v], acc[r][v]);
@@ -39,32 +41,33 @@ void score_tile(const float* const* q, const float* keys, int64_t d, float* scor
     for (int v = 0; v < V; ++v) store(scores + r * score_block + v * lanes, acc[r][v]);
 }
 
-template <int B>
-MODELC_INLINE void score_some(int rows, const float* const* q, const float* keys, int64_t d, float* scores) {
+template <int B, class W>
+MODELC_INLINE void score_some(int rows, const float* const* q, const std::byte* keys, int64_t d, float* scores) {
   int r = 0;
-  for (; r + score_rows <= rows; r += score_rows) score_tile<score_rows, B>(q + r, keys, d, scores + r * score_block);
+  for (; r + score_rows <= rows; r += score_rows) score_tile<score_rows, B, W>(q + r, keys, d, scores + r * score_block);
   if constexpr (score_rows > 4) {
-    for (; r + 3 <= rows; r += 3) score_tile<3, B>(q + r, keys, d, scores + r * score_block);
+    for (; r + 3 <= rows; r += 3) score_tile<3, B, W>(q + r, keys, d, scores + r * score_block);
   }
   if constexpr (score_rows > 2) {
-    for (; r + 2 <= rows; r += 2) score_tile<2, B>(q + r, keys, d, scores + r * score_block);
+    for (; r + 2 <= rows; r += 2) score_tile<2, B, W>(q + r, keys, d, scores + r * score_block);
   }
-  for (; r < rows; ++r) score_tile<1, B>(q + r, keys, d, scores + r * score_block);
+  for (; r < rows; ++r) score_tile<1, B, W>(q + r, keys, d, scores + r * score_block);
 }
 
 // Scores of `blocks` blocks of 16 keys.
-void score(int rows, const float* const* q, const float* keys, int64_t blocks, int64_t d, float* scores) {
+template <class W>
+void score(int rows, const float* const* q, const std::byte* keys, int64_t blocks, int64_t d, float* scores) {
   int64_t b = 0;
   if constexpr (score_keys > 1) {
     for (; b + score_keys <= blocks; b += score_keys)
-      score_some<score_keys>(rows, q, keys + b * d * key_block, d, scores + b * key_block);
+      score_some<score_keys, W>(rows, q, keys + W::bytes(b * d * key_block), d, scores + b * key_block);
   }
-  for (; b < blocks; ++b) score_some<1>(rows, q, keys + b * d * key_block, d, scores + b * key_block);
+  for (; b < blocks; ++b) score_some<1, W>(rows, q, keys + W::bytes(b * d * key_block), d, scores + b * key_block);
 }
 
 // acc[row][columns] += sum over the positions of p[row][position] · v[position][columns], V vectors wide.
-template <int R, int V>
-MODELC_INLINE void value_tile(const float* p, const float* v, int64_t stride, int64_t positions, float* acc,
+template <int R, int V, class W>
+MODELC_INLINE void value_tile(const float* p, const std::byte* v, int64_t stride, int64_t positions, float* acc,
                               int64_t acc_stride, int64_t last_lanes) {
   F a[R][V];
   const bool part = last_lanes < lanes;
@@ -75,7 +78,8 @@ MODELC_INLINE void value_tile(const float* p, const float* v, int64_t stride, in
   for (int64_t t = 0; t < positions; ++t) {
     F x[V];
     for (int i = 0; i < V; ++i)
-      x[i] = part && i == V - 1 ? load_part(v + t * stride + i * lanes, last_lanes) : load(v + t * stride + i * lanes);
+      x[i] = part && i == V - 1 ? get_part<W>(v + W::bytes(t * stride + i * lanes), last_lanes)
+                                : W::get(v + W::bytes(t * stride + i * lanes));
     for (int r = 0; r < R; ++r) {
       const F w = splat(p[r * score_block + t]);
       for (int i = 0; i < V; ++i) a[r][i] = fma(w, x[i], a[r][i]);
@@ -89,13 +93,13 @@ MODELC_INLINE void value_tile(const float* p, const float* v, int64_t stride, in
     }
 }
 
-template <int R>
-void add_values(const float* p, const float* v, int64_t stride, int64_t positions, float* acc, int64_t dv) {
+template <int R, class W>
+void add_values(const float* p, const std::byte* v, int64_t stride, int64_t positions, float* acc, int64_t dv) {
   int64_t c = 0;
   for (; c + value_vectors * lanes <= dv; c += value_vectors * lanes)
-    value_tile<R, value_vectors>(p, v + c, stride, positions, acc + c, dv, lanes);
-  for (; c + lanes <= dv; c += lanes) value_tile<R, 1>(p, v + c, stride, positions, acc + c, dv, lanes);
-  if (c < dv) value_tile<R, 1>(p, v + c, stride, positions, acc + c, dv, dv - c);
+    value_tile<R, value_vectors, W>(p, v + W::bytes(c), stride, positions, acc + c, dv, lanes);
+  for (; c + lanes <= dv; c += lanes) value_tile<R, 1, W>(p, v + W::bytes(c), stride, positions, acc + c, dv, lanes);
+  if (c < dv) value_tile<R, 1, W>(p, v + W::bytes(c), stride, positions, acc + c, dv, dv - c);
 }
 
 // Scores of one row into weights exp(score - max); rescales what the row has gathered. False: it sees none of them.
@@ -146,9 +150,8 @@ MODELC_INLINE float exp1(float x) {
   return f[0];
 }
 
-}  // namespace
-
-void attend(const AttendChunk& a) {
+template <class W>
+void attend_as(const AttendChunk& a) {
   int64_t lo = a.end, hi = a.begin;
   for (int r = 0; r < a.rows; ++r) {
     a.max[r] = -__builtin_inff();
@@ -162,7 +165,7 @@ void attend(const AttendChunk& a) {
   hi = hi > a.end ? a.end : hi;
   for (int64_t block = lo / score_block * score_block; block < hi; block += score_block) {
     const int64_t held = hi - block < score_block ? hi - block : score_block;
-    score(a.rows, a.q, a.keys + block * a.d, (held + key_block - 1) / key_block, a.d, a.scratch);
+    score<W>(a.rows, a.q, a.keys + W::bytes(block * a.d), (held + key_block - 1) / key_block, a.d, a.scratch);
     int64_t from[attend_max_rows], to[attend_max_rows];    // what each row sees of the block
     for (int r = 0; r < a.rows; ++r) {
       from[r] = a.lo[r] > block ? a.lo[r] - block : 0;
@@ -171,18 +174,27 @@ void attend(const AttendChunk& a) {
       if (from[r] > to[r]) from[r] = to[r];
       if (!soften(a, r, from[r], to[r], a.scratch + r * score_block)) to[r] = from[r];
     }
-    const float* v = a.values + block * a.value_stride;
+    const std::byte* v = a.values + W::bytes(block * a.value_stride);
     for (int r = 0; r < a.rows;) {
       bool together = r + value_rows <= a.rows;            // only rows that see the same: what one row does not see may
       for (int i = 1; together && i < value_rows; ++i)     // hold anything, and 0 · NaN is NaN
         together = from[r + i] == from[r] && to[r + i] == to[r];
       const float* p = a.scratch + r * score_block + from[r];
       float* acc = a.acc + r * a.dv;
-      if (together) add_values<value_rows>(p, v + from[r] * a.value_stride, a.value_stride, to[r] - from[r], acc, a.dv);
-      else add_values<1>(p, v + from[r] * a.value_stride, a.value_stride, to[r] - from[r], acc, a.dv);
+      const std::byte* seen = v + W::bytes(from[r] * a.value_stride);
+      if (together) add_values<value_rows, W>(p, seen, a.value_stride, to[r] - from[r], acc, a.dv);
+      else add_values<1, W>(p, seen, a.value_stride, to[r] - from[r], acc, a.dv);
       r += together ? value_rows : 1;
     }
   }
+}
+
+}  // namespace
+
+void attend(const AttendChunk& a) {
+  if (a.stored == Stored::f16) attend_as<F16Weights>(a);
+  else if (a.stored == Stored::bf16) attend_as<BF16Weights>(a);
+  else attend_as<F32Weights>(a);
 }
 
 void attend_join(float* max, float* sum, float* acc, float other_max, float other_sum, const float* other_acc,

@@ -243,9 +243,11 @@ void product_of(const ProductArgs& args) {
 }  // namespace
 
 int64_t product_scratch(int64_t m, int64_t n, int64_t k) {
-  if (m <= direct_m) return 0;
+  const int64_t rounded = rounded_scratch(m, k);
+  if (m <= direct_m) return rounded;
   // Panels of long blocks are narrower: the partial sums of two of them wait for a row of more than that.
-  return tile_n * panel_k + block_m(m) * panel_k + (k > panel_k / 256 * 256 ? block_m(m) * n * lanes : 0);
+  const int64_t own = tile_n * panel_k + block_m(m) * panel_k + (k > panel_k / 256 * 256 ? block_m(m) * n * lanes : 0);
+  return own > rounded ? own : rounded;
 }
 
 void product(const ProductArgs& args) {
@@ -257,9 +259,10 @@ void product(const ProductArgs& args) {
             (args.residual != nullptr ? args.residual[m * args.residual_stride + n] : 0.0F);
     return;
   }
+  if (args.rounded != nullptr) return rounded_product(args);
   with_encoding(args.encoding, [&](auto w) { product_of<decltype(w)>(args); });
 }
 
-int product_rows() { return tile_n; }
+int product_rows() { return lanes > tile_n ? lanes : tile_n; }
 
 }  // namespace modelc::cpu::MODELC_ISA

@@ -49,6 +49,26 @@ void convert(Stored encoding, const std::byte* from, int64_t n, float scale, flo
   with_encoding(encoding, [&](auto w) { convert_row<decltype(w)>(from, n, scale, to); });
 }
 
+void narrow(Stored as, const float* from, int64_t n, std::uint16_t* to) {
+  if (as == Stored::bf16) {
+    for (int64_t i = 0; i < n; ++i) {
+      std::uint32_t u;
+      copy_bytes(&u, from + i, 4);
+      const std::uint32_t rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+      to[i] = static_cast<std::uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? u >> 16 | 0x40u : rounded);
+    }
+    return;
+  }
+  const F most = splat(65504.0F), beyond = splat(3.4028235e38F);
+  for (int64_t i = 0; i < n; i += lanes) {
+    const F v = load_up_to(from + i, n - i);
+    const F size = max(v, zero() - v), bounded = max(zero() - most, min(most, v));   // in this order NaN goes through
+    std::uint16_t h[lanes];
+    halves_of_floats(pick_less(beyond, size, v, bounded), h);
+    copy_bytes(to + i, h, (n - i < lanes ? n - i : lanes) * 2);
+  }
+}
+
 void rms_norm(const float* x, const float* w, float eps, float offset, int64_t n, float* out) {
   F squares = zero();
   for (int64_t i = 0; i < n; i += lanes) {

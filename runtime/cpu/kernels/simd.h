@@ -70,6 +70,10 @@ MODELC_INLINE I shift_right_by(I a, int n) { return _mm512_srlv_epi32(a, _mm512_
 MODELC_INLINE I shift_right_lanes(I a) {
   return _mm512_srlv_epi32(a, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
 }
+MODELC_INLINE void halves_of_floats(F v, std::uint16_t* to) {
+  const __m256i h = _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+  copy_bytes(to, &h, 32);
+}
 // Makes the compiler load v once, where it would rather read memory again in every instruction that uses it.
 MODELC_INLINE void hold(F& v) { __asm__("" : "+v"(v)); }
 // The sum of each of four vectors: lanes 8 apart are added, then 4, 2 and 1.
@@ -128,6 +132,10 @@ MODELC_INLINE I load_s8(const std::byte* p) {
 MODELC_INLINE F to_floats(I a) { return _mm256_cvtepi32_ps(a); }
 MODELC_INLINE I shift_right_by(I a, int n) { return _mm256_srlv_epi32(a, _mm256_set1_epi32(n)); }
 MODELC_INLINE I shift_right_lanes(I a) { return _mm256_srlv_epi32(a, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
+MODELC_INLINE void halves_of_floats(F v, std::uint16_t* to) {
+  const __m128i h = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+  copy_bytes(to, &h, 16);
+}
 MODELC_INLINE void hold(F& v) { __asm__("" : "+x"(v)); }
 // The sum of each of four vectors: lanes 1 apart are added, then 2, then 4.
 MODELC_INLINE __m128 sums(F a, F b, F c, F d) {
@@ -204,6 +212,31 @@ MODELC_INLINE I load_s8(const std::byte* p) {
 MODELC_INLINE F to_floats(I a) { return __builtin_convertvector(a, F); }
 MODELC_INLINE I shift_right_by(I a, int n) { return a >> n; }
 MODELC_INLINE I shift_right_lanes(I a) { return a >> I{0, 1, 2, 3}; }
+// To the nearest, ties to even. Normal numbers: the exponent moves by 112, half a unit and the last bit that stays are added.
+// Subnormal ones: adding 0.5 leaves the number in units of 2^-24 in the low bits.
+MODELC_INLINE void halves_of_floats(F v, std::uint16_t* to) {
+  for (int i = 0; i < 4; ++i) {
+    std::uint32_t u;
+    const float f = v[i];
+    copy_bytes(&u, &f, 4);
+    const std::uint32_t sign = u >> 16 & 0x8000u, size = u & 0x7fffffffu;
+    std::uint32_t h;
+    if (size >= 0x7f800000u) {
+      h = size > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    } else if (size < 0x38800000u) {                       // below 2^-14
+      float moved;
+      copy_bytes(&moved, &size, 4);
+      moved += 0.5F;
+      std::uint32_t m;
+      copy_bytes(&m, &moved, 4);
+      h = m - 0x3f000000u;
+    } else {
+      h = (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13;
+      h = h > 0x7c00u ? 0x7c00u : h;
+    }
+    to[i] = static_cast<std::uint16_t>(sign | h);
+  }
+}
 MODELC_INLINE void hold(F&) {}
 // The sum of each of four vectors: lanes 2 apart are added, then 1.
 MODELC_INLINE F sums(F a, F b, F c, F d) {

@@ -11,6 +11,11 @@ using std::int64_t;
 int product_rows();
 int64_t product_scratch(int64_t m, int64_t n, int64_t k);
 void product(const ProductArgs& args);
+// rounded.cpp
+std::int64_t rounded_size(int64_t k);
+void round(const float* x, int64_t k, std::byte* to);
+int64_t rounded_scratch(int64_t m, int64_t k);
+void rounded_product(const ProductArgs& args);
 // attend.cpp
 void attend(const AttendChunk& chunk);
 void attend_join(float* max, float* sum, float* acc, float other_max, float other_sum, const float* other_acc,
@@ -18,6 +23,7 @@ void attend_join(float* max, float* sum, float* acc, float other_max, float othe
 void attend_finish(float max, float sum, const float* acc, const float* sink, int64_t dv, float* out);
 // rows.cpp
 void convert(Stored encoding, const std::byte* from, int64_t n, float scale, float* to);
+void narrow(Stored as, const float* from, int64_t n, std::uint16_t* to);
 void rms_norm(const float* x, const float* w, float eps, float offset, int64_t n, float* out);
 void add_rms_norm(const float* x, const float* y, const float* w, float eps, float offset, int64_t n, float* sum,
                   float* out);

@@ -12,6 +12,7 @@ struct Case {
   std::int64_t heads = 1, kv_heads = 1, d = 8, dv = 8;
   AttendArgs args;
   std::vector<float> sinks;
+  DType cache = DType::f32;                                // of keys and values
 };
 
 // What one query row of one head gives over positions [lo, hi) of its sequence, in double.
@@ -72,7 +73,7 @@ std::span<const float> rows(const std::vector<float>& values, std::int64_t width
 class Fed {
  public:
   Fed(Device& device, const Case& c, int slots, std::int64_t capacity)
-      : device_(device), case_(c), store_(*device.reserve({.sizes = {c.kv_heads, c.d, c.dv}}, capacity, slots)),
+      : device_(device), case_(c), store_(*device.reserve({.sizes = {c.kv_heads, c.d, c.dv}, .dtype = c.cache}, capacity, slots)),
         cache_(static_cast<KvCache&>(*store_)) {
     // What a cache has never been given may be anything.
     for (const Buffer* b : {cache_.keys.buffer, cache_.values.buffer})
@@ -137,7 +138,7 @@ constexpr double within = 3e-6;
 std::vector<Case> cases() {
   std::vector<Case> all;
   const auto add = [&](std::int64_t heads, std::int64_t kv, std::int64_t d, std::int64_t dv) -> Case& {
-    Case c{heads, kv, d, dv, {}, {}};
+    Case c{heads, kv, d, dv, {}, {}, DType::f32};
     c.args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(d)));
     all.push_back(c);
     return all.back();
@@ -186,8 +187,64 @@ TEST_CASE("attend over a cache: prefill, and every number of tokens after others
   });
 }
 
+TEST_CASE("attend over a cache in f16 or bf16: what the same keys and values give that it holds, and half the memory") {
+  on_every_fast_device([](Device& device) {
+    for (Case c : cases()) {
+      c.cache = c.d == 16 ? DType::bf16 : DType::f16;
+      CAPTURE(c.heads);
+      CAPTURE(c.d);
+      CAPTURE(c.args.window);
+      Random random(static_cast<unsigned>(c.heads * 100 + c.d));
+      const Sequence s = random_sequence(random, c, 150);
+      Sequence rounded = s;
+      for (auto* values : {&rounded.k, &rounded.v})
+        for (float& x : *values) x = c.cache == DType::f16 ? f32_from_f16(f16_from_f32(x)) : f32_from_bf16(bf16_from_f32(x));
+      Fed whole(device, c, 1, 160);
+      const auto all = whole.step({{0, &s, 150}});
+      check_near(all, expected_rows(c, rounded, 0, 150, 150), within);
+      CHECK(whole.cache().bytes() == 2 * 160 * c.kv_heads * (c.d + c.dv));
+      if (c.args.mask == Mask::full) continue;
+      Fed pieces(device, c, 1, 160);
+      std::int64_t at = 0;
+      for (const std::int64_t n : {1, 15, 47, 1, 85, 1}) {
+        const auto part = pieces.step({{0, &s, n}});
+        CHECK(std::equal(part.begin(), part.end(), all.begin() + at * c.heads * c.dv));
+        at += n;
+      }
+      REQUIRE(at == 150);
+    }
+  });
+}
+
+TEST_CASE("f32 to f16 and bf16 as the plain conversion rounds it; in f16 finite numbers stay finite") {
+  std::vector<float> numbers = {0.0F,     -0.0F,    1.0F,      65504.0F, 65519.0F,  65520.0F, -65536.0F, 3.4e38F,  5.9604645e-8F,
+                                2.9e-8F,  -3.0e-8F, 6.1035e-5F, 6.1e-5F, 1e-40F,    INFINITY, -INFINITY, 0.333333F};
+  Random random(31);
+  for (int i = 0; i < 5000; ++i) numbers.push_back(std::ldexp(random.number(), static_cast<int>(random.below(46)) - 30));
+  for (const cpu::Kernels* kernels : cpu::available_kernels()) {
+    CAPTURE(kernels->isa);
+    std::vector<std::uint16_t> got(numbers.size());
+    kernels->narrow(cpu::Stored::f16, numbers.data(), static_cast<std::int64_t>(numbers.size()), got.data());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const float bounded = std::isinf(numbers[i]) ? numbers[i] : std::clamp(numbers[i], -65504.0F, 65504.0F);
+      CAPTURE(numbers[i]);
+      CHECK(got[i] == f16_from_f32(bounded));
+    }
+    kernels->narrow(cpu::Stored::bf16, numbers.data(), static_cast<std::int64_t>(numbers.size()), got.data());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      CAPTURE(numbers[i]);
+      CHECK(got[i] == bf16_from_f32(numbers[i]));
+    }
+    const float nan = NAN;
+    kernels->narrow(cpu::Stored::f16, &nan, 1, got.data());
+    CHECK(std::isnan(f32_from_f16(got[0])));
+    kernels->narrow(cpu::Stored::bf16, &nan, 1, got.data());
+    CHECK(std::isnan(f32_from_bf16(got[0])));
+  }
+}
+
 TEST_CASE("attend: long sequences in chunks, one token or many, whatever the threads") {
-  Case c{4, 2, 16, 16, {}, {}};
+  Case c{4, 2, 16, 16, {}, {}, DType::f32};
   c.args.scale = 0.25F;
   for (const std::int64_t window : {0, 700}) {
     c.args.window = window;
@@ -219,7 +276,7 @@ TEST_CASE("attend: long sequences in chunks, one token or many, whatever the thr
 
 TEST_CASE("attend: a ragged batch equals each alone") {
   on_every_device([](Device& device) {
-    Case c{6, 2, 24, 24, {}, {}};
+    Case c{6, 2, 24, 24, {}, {}, DType::f32};
     c.args.scale = 0.2F;
     Random random(8);
     std::vector<Sequence> sequences;

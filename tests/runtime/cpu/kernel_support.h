@@ -76,6 +76,13 @@ inline void on_every_device(const std::function<void(Device&)>& check) {
   }
 }
 
+// Those that carry out Mode::fast.
+inline void on_every_fast_device(const std::function<void(Device&)>& check) {
+  on_every_device([&](Device& device) {
+    if (device.has_fast_mode()) check(device);
+  });
+}
+
 // A map kernel that runs on every device: the same expression in GLSL, over x0, x1, …, for inputs that are whole ("i") or
 // real ("f"), one letter each.
 inline MapKernel with_shader(MapKernel kernel, const std::string& inputs, const std::string& expression) {

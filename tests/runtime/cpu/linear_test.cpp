@@ -110,9 +110,126 @@ TEST_CASE("linear: quantised rows, decoded in the kernel") {
   });
 }
 
+// x as fast products take it: in each 32 multiples of the largest / 127; and how far that may be from x.
+struct RoundedNumbers { std::vector<float> values, error; };
+RoundedNumbers rounded(std::span<const float> x) {
+  RoundedNumbers r;
+  for (std::size_t begin = 0; begin < x.size(); begin += 32) {
+    float most = 0;
+    for (std::size_t i = begin; i < begin + 32; ++i) most = std::max(most, std::fabs(x[i]));
+    for (std::size_t i = begin; i < begin + 32; ++i) {
+      r.values.push_back(most > 0 ? std::nearbyint(x[i] * (127.0F / most)) * (most / 127.0F) : 0.0F);
+      r.error.push_back(most / 254.0F);
+    }
+  }
+  return r;
+}
+
+TEST_CASE("linear, fast: quantised rows with activations of 8 bits, within what the rounding allows") {
+  on_every_fast_device([](Device& device) {
+    for (const Encoding encoding : quantised)
+      for (const std::int64_t m : {1, 2, 3, 4, 5, 7, 9, 67})
+        for (const std::int64_t blocks : {1, 2, 3, 5, 7, 22}) {
+          if (m > 9 && blocks > 7) continue;               // keeps the test short
+          const std::int64_t k = blocks * block_elements(encoding), n = m % 2 == 0 ? 17 : m == 3 ? 1 : 67;
+          CAPTURE(name(encoding));
+          CAPTURE(m);
+          CAPTURE(n);
+          CAPTURE(k);
+          Random random(static_cast<unsigned>(m * 1000 + k));
+          Tensors tensors(device);
+          Product p(tensors, random, k, {{n, encoding, m % 2 == 0, 1 + m % 3, k % 3}});
+          p.matrix.mode = Mode::fast;
+          auto x = random.numbers(m * k);
+          if (k > 32) std::fill_n(x.begin(), 32, 0.0F);    // a group of nothing
+          x.back() = 40;                                   // and one that a single element spoils
+          const RoundedNumbers r = rounded(x);
+          const Tensor out = tensors.empty({m, n});
+          device.linear(tensors.f32({m, k}, x), p.matrix, {&out, 1}, {});
+          const auto got = values_of(out);
+          check_near(got, p.expected(0, r.values, m, k), within);
+          const auto exact = p.expected(0, x, m, k);
+          int beyond = 0;
+          for (std::int64_t t = 0; t < m; ++t)
+            for (std::int64_t row = 0; row < n; ++row) {
+              double bound = 0;
+              for (std::int64_t i = 0; i < k; ++i)
+                bound += static_cast<double>(r.error[static_cast<std::size_t>(t * k + i)]) *
+                         std::fabs(p.weights[0][static_cast<std::size_t>(row * k + i)]);
+              const auto at = static_cast<std::size_t>(t * n + row);
+              beyond += !(std::fabs(got[at] - exact[at]) <= bound * 1.001 + within * (1 + std::fabs(exact[at])));
+            }
+          CHECK(beyond == 0);
+        }
+  });
+}
+
+TEST_CASE("linear, fast: what is not finite shows, in its token alone; other encodings are as in exact") {
+  on_every_fast_device([](Device& device) {
+    Random random(21);
+    for (const Encoding encoding : {Encoding::q8_0, Encoding::q4_k, Encoding::q6_k})
+      for (const std::int64_t m : {3, 12})
+        for (const float bad : {NAN, INFINITY}) {
+          Tensors tensors(device);
+          const std::int64_t k = 512, n = 37;
+          Product p(tensors, random, k, {{n, encoding, false, 0, 0}, {n, Encoding::bf16, true, 0, 0}});
+          auto x = random.numbers(m * k);
+          x[static_cast<std::size_t>(k + 300)] = bad;      // of the second token
+          const std::vector<Tensor> outs = {tensors.empty({m, n}), tensors.empty({m, n})};
+          const std::vector<Tensor> exact = {tensors.empty({m, n}), tensors.empty({m, n})};
+          const Tensor in = tensors.f32({m, k}, x);
+          device.linear(in, p.matrix, exact, {});
+          p.matrix.mode = Mode::fast;
+          device.linear(in, p.matrix, outs, {});
+          const auto got = values_of(outs[0]);
+          int finite = 0;
+          for (const float v : got) finite += std::isfinite(v);
+          CHECK(finite == (m - 1) * n);
+          for (std::int64_t i = 0; i < n; ++i) CHECK(!std::isfinite(got[static_cast<std::size_t>(n + i)]));
+          const auto a = values_of(outs[1]), b = values_of(exact[1]);
+          for (std::size_t i = 0; i < a.size(); ++i) CHECK((a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))));
+        }
+  });
+}
+
+TEST_CASE("linear, fast: codes at their ends fit the sums") {
+  on_every_fast_device([](Device& device) {
+    for (const Encoding encoding : quantised)
+      for (const std::int64_t m : {1, 6})
+        for (const int fill : {0x00, 0x80, 0xFF}) {
+          CAPTURE(name(encoding));
+          CAPTURE(m);
+          CAPTURE(fill);
+          Tensors tensors(device);
+          Random random(1);
+          const std::int64_t k = 768, n = 5;
+          Product p(tensors, random, k, {{n, encoding, false, 0, 0}});
+          // All bytes alike, but for scales of 2^-7.
+          const RowBlock& b = p.matrix.blocks[0];
+          const std::int64_t blocks = n * k / block_elements(encoding), bytes = block_bytes(encoding);
+          std::vector<std::size_t> scales = {encoding == Encoding::q6_k ? 208u : 0u};
+          if (encoding == Encoding::q4_1 || encoding == Encoding::q5_1 || encoding == Encoding::q4_k || encoding == Encoding::q5_k)
+            scales.push_back(2);
+          std::memset(b.data.host<std::byte>(), fill, static_cast<std::size_t>(blocks * bytes));
+          const std::uint16_t scale = f16_from_f32(1.0F / 128);
+          for (std::int64_t i = 0; i < blocks; ++i)
+            for (const std::size_t at : scales) std::memcpy(b.data.host<std::byte>() + i * bytes + at, &scale, 2);
+          REQUIRE(decode(encoding, b.data.host<std::byte>(), p.weights[0]));
+          p.matrix.mode = Mode::fast;
+          for (const float x : {1.0F, -1.0F}) {
+            const std::vector<float> all(static_cast<std::size_t>(m * k), x);
+            const Tensor out = tensors.empty({m, n});
+            device.linear(tensors.f32({m, k}, all), p.matrix, {&out, 1}, {});
+            check_near(values_of(out), p.expected(0, all, m, k), within);
+          }
+        }
+  });
+}
+
 TEST_CASE("linear: a packed product of mixed encodings, and a result whose rows are of two") {
   on_every_device([](Device& device) {
     for (const std::int64_t m : {1, 5, 40}) {
+      const Mode mode = m == 5 ? Mode::fast : Mode::exact; // of the halves of an expression
       Random random(static_cast<unsigned>(m) + 77);
       Tensors tensors(device);
       const std::int64_t k = 768;
@@ -137,6 +254,7 @@ TEST_CASE("linear: a packed product of mixed encodings, and a result whose rows 
       // The same two as the halves of an expression: 75 rows of q5_0, and 75 in two pieces.
       Product gated(tensors, random, k,
                     {{75, Encoding::q5_0, false, 0, 0}, {70, Encoding::q4_1, true, 1, 6}, {5, Encoding::bf16, true, 3, 0}});
+      gated.matrix.mode = mode;
       gated.matrix.blocks[2].result = 1;
       gated.matrix.blocks[2].first = 70;
       const Tensor out = tensors.empty({m, 75}), apart = tensors.empty({m, 75}), in = tensors.f32({m, k}, x);
@@ -230,9 +348,12 @@ TEST_CASE("linear: no columns give the bias, no rows and no tokens nothing") {
 TEST_CASE("linear: a token's bits depend neither on its neighbours nor on the threads") {
   for (const cpu::Kernels* kernels : cpu::available_kernels()) {
     CAPTURE(kernels->isa);
-    for (const Encoding encoding : {Encoding::f32, Encoding::f16, Encoding::bf16, Encoding::q4_1, Encoding::q6_k})
-      for (const std::int64_t k : {67, 700, 1280}) {
+    for (const Encoding encoding : {Encoding::f32, Encoding::f16, Encoding::bf16, Encoding::q4_1, Encoding::q6_k, Encoding::q8_0})
+      for (const std::int64_t k : {67, 700, 1280, 1312}) {
         if (k % block_elements(encoding) != 0) continue;
+        const Mode mode = k == 1312 || encoding == Encoding::q6_k ? Mode::fast : Mode::exact;
+        CAPTURE(name(encoding));
+        CAPTURE(k);
         const std::int64_t m = 80, n = 110;
         std::vector<float> first;
         for (const int threads : {1, 2, 3}) {
@@ -240,7 +361,8 @@ TEST_CASE("linear: a token's bits depend neither on its neighbours nor on the th
           REQUIRE(device.ok());
           Random random(11);
           Tensors tensors(**device);
-          const Product p(tensors, random, k, {{n, encoding, true, 0, 0}});
+          Product p(tensors, random, k, {{n, encoding, true, 0, 0}});
+          p.matrix.mode = mode;
           const auto x = random.numbers(m * k);
           const Tensor in = tensors.f32({m, k}, x), out = tensors.empty({m, n});
           (*device)->linear(in, p.matrix, {&out, 1}, {});

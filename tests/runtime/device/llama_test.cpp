@@ -13,7 +13,7 @@ namespace {
 
 std::vector<std::string> instruction_sets() {
   std::vector<std::string> names;
-  for (const char* isa : {"portable", "avx2", "avx512"})
+  for (const char* isa : {"portable", "avx2", "avx512", "avx512vnni"})
     if (open_cpu({1, isa})) names.emplace_back(isa);
   return names;
 }

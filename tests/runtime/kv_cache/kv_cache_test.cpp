@@ -177,7 +177,8 @@ TEST_CASE("a state without a past: filled by a call, brought back by one that fa
 TEST_CASE("states that a device does not have, and sizes that pass all numbers, are refused") {
   auto device = *open_cpu({});
   CHECK(device->reserve({.kind = StateSlot::Kind::latent_cache, .sizes = {4, 2}}, 10, 1).error().kind == "state-kind");
-  CHECK(device->reserve({.sizes = {1, 4, 4}, .dtype = DType::bf16}, 10, 1).error().kind == "state-kind");
+  CHECK(device->reserve({.sizes = {1, 4, 4}, .dtype = DType::i32}, 10, 1).error().kind == "state-kind");
+  CHECK(device->reserve({.kind = StateSlot::Kind::recurrent, .sizes = {4, 2}, .dtype = DType::f16}, 10, 1).error().kind == "state-kind");
   const std::int64_t large = std::int64_t{1} << 40;
   CHECK(device->reserve({.kind = StateSlot::Kind::recurrent, .sizes = {large, large}}, 1, 1).error().kind == "out-of-memory");
 }
