@@ -154,6 +154,7 @@ class Sections {
       TensorPattern pattern;
       std::optional<std::int64_t> low = {}, high = {};
       bool range = false;
+      std::int64_t elements = 0;                           // of the list, as far as they have weights
     };
     std::vector<Line> lines;
     for (const auto& entry : section.entries) {
@@ -176,19 +177,42 @@ class Sections {
     std::vector<std::size_t> decides(lines.size());
     std::size_t nowhere = 0;
     for (const graph::WeightInstance& w : weights()) {
+      const auto index_in = [&](const Line& line) -> std::optional<std::uint64_t> {
+        std::string rest;
+        if (!line.pattern.match_prefix(w.name, rest)) return std::nullopt;
+        return parse_uint(std::string_view(rest).substr(0, rest.find('.')));
+      };
+      for (Line& line : lines)
+        if (const auto index = line.range ? index_in(line) : std::nullopt)
+          line.elements = std::max(line.elements, static_cast<std::int64_t>(*index) + 1);
       const auto it = std::find_if(lines.begin(), lines.end(), [&](const Line& line) {
         std::string rest;
-        if (!line.pattern.match_prefix(w.name, rest)) return false;
-        if (!line.range) return true;
-        const auto index = parse_uint(std::string_view(rest).substr(0, rest.find('.')));
+        if (!line.range) return line.pattern.match_prefix(w.name, rest).has_value();
+        const auto index = index_in(line);
         return index && static_cast<std::int64_t>(*index) >= line.low.value_or(0) &&
                static_cast<std::int64_t>(*index) < line.high.value_or(INT64_MAX);
       });
       ++(it == lines.end() ? nowhere : decides[static_cast<std::size_t>(it - lines.begin())]);
     }
+    for (std::size_t i = 0; i < lines.size(); ++i) check_range(section.entries[i], lines[i].low, lines[i].high, lines[i].elements);
     for (std::size_t i = 0; i < lines.size(); ++i)
       say(section.entries[i].device.text + "(" + section.entries[i].number.text + ")", decides[i]);
     if (nowhere != 0) say("nowhere", nowhere);
+  }
+
+  // A range of a list that this configuration has (elements > 0) lies in it; it may hold nothing.
+  void check_range(const ast::PlaceSection::Entry& entry, std::optional<std::int64_t> low, std::optional<std::int64_t> high,
+                   std::int64_t elements) {
+    if (!entry.range || elements == 0) return;
+    const std::string list = "`" + entry.target.text + "` has " + std::to_string(elements) +
+                             (elements == 1 ? " element" : " elements") + " in this configuration";
+    const std::int64_t first = low.value_or(0), end = high.value_or(elements);
+    if (end > elements)
+      in_.sink().error(code::section_target_unknown, entry.range->high->span,
+                       "the range ends at " + std::to_string(end) + ", and " + list);
+    else if (first < 0 || first > end)                          // 0..div(1, 2) is nothing, and no mistake
+      in_.sink().error(code::section_target_unknown, entry.span,
+                       "the range " + std::to_string(first) + ".." + std::to_string(end) + " ends before it begins; " + list);
   }
 
   Instances& in_;

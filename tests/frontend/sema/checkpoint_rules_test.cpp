@@ -245,6 +245,19 @@ TEST_CASE("sections are checked, and a note says that they take effect later") {
   CHECK(has(notes[0], "main.model:"));
 }
 
+TEST_CASE("E0433: a range of place goes past the list, or ends before it begins") {
+  for (const char* range : {"0..4", "2..1", "0-1..1", "1..9"}) {
+    CAPTURE(std::string(range));
+    Model m = with_rules("place { layers[" + std::string(range) + "]: gpu(0)  \"**\": gpu(1) }");
+    CHECK(m.codes() == "E0433");
+    CHECK(has(m.messages(), "`layers` has 3 elements in this configuration"));
+  }
+  for (const char* range : {"0..2", "1..3", "0..0", "1.."}) {
+    CAPTURE(std::string(range));
+    CHECK(with_rules("place { layers[" + std::string(range) + "]: gpu(0) }").codes().empty());
+  }
+}
+
 TEST_CASE("a derived model's section replaces its base's") {
   Model n(
       "import base\nimport nn.linear\nconfig D extends C { }\nmodel M(c: D) extends Base(c) { policy { compute: f32 } "
