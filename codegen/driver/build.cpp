@@ -1,4 +1,4 @@
-// build: the files of a model. run, verify, bench: the same files, compiled and started.
+// build: the files of a model. run, verify, bench, pack: the same files, compiled and started.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -9,7 +9,7 @@ namespace modelc::driver {
 
 int check_command(const Options&);
 int build_command(const Options&);
-int run_command(const Options&);                 // run, verify, bench: the stock main of the compiled model
+int run_command(const Options&);                 // run, verify, bench, pack: the stock main of the compiled model
 int test_command(const Options&);
 int inspect_command(const Options&);
 int fmt_command(const Options&);

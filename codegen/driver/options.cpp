@@ -83,6 +83,7 @@ void add_load(CLI::App& app, Options& o) {
 void add_run(CLI::App& app, Options& o) {
   add_config(app, o);
   add_load(app, o);
+  app.add_flag_callback("--no-pack", [&o] { o.forward.push_back("--no-pack"); }, "load from the checkpoint, though a pack lies beside it");
   each_handed_on(app, o, "--adapter", "folder of a low-rank adapter to merge into the weights; may be given again");
   app.add_option("--mode", o.mode, "exact (the usual one): all in f32; fast: activations of quantised weights in 8 bits, keys and "
                                    "values in f16")->check(one_of({"exact", "fast"}));
@@ -203,6 +204,14 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   add_trailing(*convert, o);
   convert->add_flag("--json", o.json, "the result for a program");
 
+  CLI::App* pack = app.add_subcommand("pack", "write what a load makes of a checkpoint beside it, for later loads to map");
+  pack->add_option("FILE.model CHECKPOINT", o.files, "the model; its checkpoint, a folder or a file")->required()->expected(2);
+  add_config(*pack, o);
+  add_load(*pack, o);
+  pack->add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
+  pack->add_flag_callback("--full-hash", [&o] { o.forward.push_back("--full-hash"); }, "compare every byte of the files, not size, time and header alone");
+  pack->add_flag("--json", o.json, "the result for a program");
+
   CLI::App* fmt = command(app, "fmt", "write model files in their usual layout", o, "FILE.model", true);
   fmt->add_flag("--check", o.check, "write nothing; name the files that would change, and end with status 1");
   fmt->add_option("--columns", o.columns, "break lines that are longer (120)")->check(CLI::Range(40, 1000));
@@ -248,6 +257,10 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
     return 2;
   }
   o.command = app.get_subcommands().front()->get_name();
+  if (o.command == "pack") {
+    o.checkpoint = {o.files[1]};
+    o.files.pop_back();
+  }
   return std::nullopt;
 }
 

@@ -97,6 +97,9 @@ class Device {
   virtual void write(std::span<const std::byte> from, const Tensor& t) = 0;
 
   // ---- weights
+  // Names the form in which weights lie in this device's memory, for packs (checkpoint/pack.h): devices that use the same
+  // bytes give the same name, and a changed form has another. Letters, digits and hyphens.
+  virtual std::string layout() const = 0;
   // Whether kernels read rows of this encoding as they are stored.
   virtual bool reads(Encoding encoding, MatrixUse use) const = 0;
   // Called once for each matrix that is bound: the place to make a layout of its own of it (Matrix::prepared).

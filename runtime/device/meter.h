@@ -38,6 +38,7 @@ class MeterDevice final : public Device {
   std::string description() const override { return device_->description(); }
   std::string operations() const override { return device_->operations(); }
   bool has_fast_mode() const override { return device_->has_fast_mode(); }
+  std::string layout() const override { return device_->layout(); }
   Result<const Buffer*> allocate(std::int64_t size) override { return device_->allocate(size); }
   void free(const Buffer* buffer) override { device_->free(buffer); }
   Result<const Buffer*> place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) override {

@@ -23,6 +23,13 @@ namespace modelc {
 
 struct ModelImpl;
 
+// The pack beside a checkpoint (checkpoint/pack.h). use: mapped where there is one and it is of this checkpoint, model,
+// version and layout; where it is not, a note says why and the checkpoint is loaded. write: and written then, or anew.
+enum class PackUse : std::uint8_t { use, none, write };
+struct LoadProgress {
+  std::int64_t weights = 0, of_weights = 0;                // that are on the device, of all
+  std::int64_t bytes = 0;                                  // of the checkpoint that they were made of
+};
 struct LoadOptions {
   bool strict = true;                                      // false: extra tensors are allowed; a missing one never is
   bool auto_cast = false;                                  // f32 ↔ bf16 where a weight declares its dtype
@@ -30,13 +37,18 @@ struct LoadOptions {
   WeightMap weights = {};                                  // by the model's own names: taken instead of the checkpoint's
   std::vector<std::string> adapters = {};                  // folders of low-rank adapters, merged in this order
   Mode mode = Mode::exact;                                 // of all calls (device/matrix.h says what each is)
-  CpuOptions cpu = {};
+  PackUse pack = PackUse::use;
+  bool pack_hash = false;                                  // every byte of files and pack is compared, not size and time alone
+  std::function<void(const LoadProgress&)> progress = {};  // called after each weight, by the thread that loads
+  CpuOptions cpu = {};                                     // its threads make the weights, too
   std::shared_ptr<Device> device = {};                     // none: a CPU device made from `cpu`
 };
 // What a load did: one line each ("lm_head.weight = alias of model.embed_tokens.weight"), and figures.
 struct LoadReport {
   std::vector<std::string> notes;
   std::int64_t weights = 0, parameters = 0, bytes = 0;
+  std::string pack;                                        // the pack that was used or written; "": none
+  bool pack_written = false;
   double seconds = 0;
 };
 

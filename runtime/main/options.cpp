@@ -37,6 +37,7 @@ void add_shared(CLI::App& app, Options& o, std::string& mode) {
   app.add_option("--device", o.device, "cpu, vulkan or vulkan:N (cpu)");
   app.add_option("--mode", mode, "exact (the usual one): all in f32; fast: activations of quantised weights in 8 bits, keys and "
                                      "values in f16")->check(CLI::IsMember({"exact", "fast"}));
+  app.add_flag_callback("--no-pack", [&o] { o.load.pack = PackUse::none; }, "load from the checkpoint, though a pack lies beside it");
   app.add_flag("--no-mmap", o.load.no_mmap, "read the weights into memory instead of mapping them");
   app.add_flag_callback("--no-strict", [&o] { o.load.strict = false; }, "allow tensors that the model does not have");
   app.add_flag("--auto-cast", o.load.auto_cast, "f32 and bf16 for each other where a weight declares its type");
@@ -49,7 +50,7 @@ void add_shared(CLI::App& app, Options& o, std::string& mode) {
 
 std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& factory, Options& o) {
   CLI::App app(std::string(factory.name) + " (from " + factory.file + ", modelc " + factory.version +
-               "): generates text; or verify, bench, info");
+               "): generates text; or verify, bench, info, pack");
   app.option_defaults()->always_capture_default(false);
   std::string prompt, tokens, chat, system, mode = "exact";
   std::vector<std::string> biases;
@@ -105,12 +106,15 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
   bench->add_option("--profile", o.bench_profile, "write the time of each operation to this .svg, and print it");
   CLI::App* info = app.add_subcommand("info", "what the checkpoint holds and the model is made of");
   add_shared(*info, o, mode);
+  CLI::App* pack = app.add_subcommand("pack", "write what a load makes of the checkpoint beside it, for later loads to map");
+  add_shared(*pack, o, mode);
+  pack->add_flag("--full-hash", o.load.pack_hash, "compare every byte of the files, not size, time and header alone");
   app.require_subcommand(0, 1);
 
   // Without a command the options are generate's.
   std::vector<std::string> args(argv + 1, argv + argc);
   const bool named = !args.empty() && (args[0] == "generate" || args[0] == "verify" || args[0] == "same" || args[0] == "bench" ||
-                                       args[0] == "info" || args[0] == "-h" || args[0] == "--help");
+                                       args[0] == "info" || args[0] == "pack" || args[0] == "-h" || args[0] == "--help");
   if (!named) args.insert(args.begin(), "generate");
   std::vector<std::string> reversed(args.rbegin(), args.rend());
   try {
@@ -126,8 +130,15 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
   }
 
   o.command = verify->parsed() ? Command::verify : same->parsed() ? Command::same : bench->parsed() ? Command::bench
-              : info->parsed() ? Command::info : Command::generate;
+              : info->parsed() ? Command::info : pack->parsed() ? Command::pack : Command::generate;
   o.load.mode = mode == "fast" ? Mode::fast : Mode::exact;
+  if (o.command == Command::pack) {
+    if (o.load.pack == PackUse::none) {
+      std::fputs("error: --no-pack: pack writes one\n", stderr);
+      return 2;
+    }
+    o.load.pack = PackUse::write;
+  }
   if (within_kl >= 0) o.verify.within_kl = within_kl;
   if (within_kl_99 >= 0) o.verify.within_kl_99 = within_kl_99;
   if (within_mean_kl >= 0) o.verify.within_mean_kl = within_mean_kl;

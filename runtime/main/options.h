@@ -13,7 +13,7 @@
 
 namespace modelc::main_program {
 
-enum class Command : std::uint8_t { generate, verify, same, bench, info };
+enum class Command : std::uint8_t { generate, verify, same, bench, info, pack };
 
 struct Options {
   Command command = Command::generate;
@@ -61,8 +61,9 @@ int run_verify(const Options& options, const ModelFactory& factory);
 int run_same(const Options& options, const ModelFactory& factory);
 int run_bench(const Options& options, const ModelFactory& factory);
 int run_info(const Options& options, const ModelFactory& factory);
+int run_pack(const Options& options, const ModelFactory& factory);
 
-// A model from options.checkpoint, with notes about the load on stderr; null when it failed, which has been said.
+// A model from options.checkpoint, with notes about the load on stderr, and its progress where that is a terminal; null when it failed, which has been said.
 struct Loaded {
   std::shared_ptr<const CheckpointIndex> checkpoint;
   std::unique_ptr<Model> model;

@@ -29,6 +29,7 @@ class VulkanDevice final : public Device {
   Result<const Buffer*> place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) override;
   Status read(const Tensor& t, std::span<std::byte> to) override;
   void write(std::span<const std::byte> from, const Tensor& t) override;
+  std::string layout() const override { return "vulkan-rows"; }
   bool reads(Encoding encoding, MatrixUse use) const override;
   Status prepare(Matrix& matrix, MatrixUse use) override;
   Status begin(const StepSizes& sizes, const Batch* at, const BatchTensors& fields) override;
