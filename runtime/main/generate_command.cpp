@@ -139,12 +139,14 @@ int run_generate(const Options& o, const ModelFactory& factory) {
   if (!loaded) return 1;
   Model& model = *loaded->model;
 
+  // Ids in and ids out need none: a tokenizer that is not carried out is then no obstacle.
+  const bool ids_alone = o.tokens && o.show_tokens && !o.json && o.stop.empty();
   std::optional<Tokenizer> tokenizer;
-  if (!loaded->checkpoint->tokenizer_json.empty()) {
+  if (!ids_alone && !loaded->checkpoint->tokenizer_json.empty()) {
     auto t = Tokenizer::load(loaded->checkpoint->tokenizer_json);
     if (!t) return fail(t.error());
     tokenizer.emplace(std::move(*t));
-  } else if (loaded->checkpoint->metadata && has_gguf_tokenizer(*loaded->checkpoint->metadata)) {
+  } else if (!ids_alone && loaded->checkpoint->metadata && has_gguf_tokenizer(*loaded->checkpoint->metadata)) {
     auto t = Tokenizer::from_metadata(*loaded->checkpoint->metadata, o.checkpoint.front());
     if (!t) return fail(t.error());
     tokenizer.emplace(std::move(*t));
