@@ -71,7 +71,7 @@ class MappedFile {
   bool mapped() const { return mapped_; }
   // "file-shrunk" once bytes were asked for that had gone from the file; what was computed since means nothing.
   Status intact() const;
-  // Tells the system that the range will be read soon. Without effect on what was read into memory.
+  // Tells the system that the range will be read soon. Without effect on what was read into memory, or lies in memory.
   void will_need(std::size_t offset, std::size_t size) const;
 
  private:
@@ -81,6 +81,7 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   bool mapped_ = false;
+  bool residency_known_ = false;                           // whether the kernel tells which pages are in memory
   MappingGuard guard_;
 };
 
