@@ -7,6 +7,7 @@
 #include "codegen/emit/cpp/names.h"
 #include "codegen/emit/cpp/text.h"
 #include "codegen/emit/emit.h"
+#include "codegen/emit/operators.h"
 #include "codegen/plan/printer.h"
 #include "frontend/graph/ops.h"
 
@@ -47,27 +48,6 @@ class Expression {
   std::string result() const { return text(static_cast<std::uint32_t>(k_.nodes.size() - 1), true); }
 
  private:
-  static const char* infix(OpKind op) {
-    switch (op) {
-      case OpKind::add: return "+";
-      case OpKind::sub: return "-";
-      case OpKind::mul: return "*";
-      case OpKind::div: return "/";
-      default: return nullptr;
-    }
-  }
-  static const char* comparison(OpKind op) {
-    switch (op) {
-      case OpKind::less: return "<";
-      case OpKind::less_equal: return "<=";
-      case OpKind::greater: return ">";
-      case OpKind::greater_equal: return ">=";
-      case OpKind::equal: return "==";
-      case OpKind::not_equal: return "!=";
-      default: return nullptr;
-    }
-  }
-
   std::string text(std::uint32_t at, bool top) const {
     const MapNode& n = k_.nodes[at];
     if (n.kind == MapNode::Kind::input) return fmt::format("x{}", n.input);
