@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache antlr4 libantlr4-runtime-dev uuid-dev pkg-config
           libyaml-cpp-dev libsimdjson-dev nlohmann-json3-dev libfmt-dev libcli11-dev libpcre2-dev libutf8proc-dev doctest-dev
-          libvulkan-dev glslang-dev spirv-tools)
+          libvulkan-dev glslang-dev glslang-tools spirv-tools)   # glslang's CMake package names glslang-tools' program
 while [ "${1:-}" = --with ]; do
   case "${2:-}" in
     clang) packages+=(clang-16) ;;
