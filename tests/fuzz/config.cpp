@@ -1,4 +1,4 @@
-// Any bytes as config.json, bound to a model: the first byte says which, as the order of MODELS has it.
+// Any bytes as config.json, bound to a model: the first byte, a digit, says which of `models`.
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -41,7 +41,7 @@ const std::vector<std::string> models = {"llama", "qwen3_moe", "gemma3_text", "q
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   static std::vector<std::unique_ptr<Parsed>> parsed(models.size());
-  const std::size_t which = data[0] % models.size();
+  const std::size_t which = static_cast<std::uint8_t>(data[0] - '0') % models.size();
   if (!parsed[which]) parsed[which] = parse(models[which]);
   Parsed& p = *parsed[which];
 

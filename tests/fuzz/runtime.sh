@@ -46,13 +46,12 @@ case $target$whole in
   gguf1) small 9 tests/runtime/checkpoint/cases/gguf examples/*/fixtures tests/runtime/checkpoint/cases/package.gguf -name '*.gguf' ;;
   shards1) small 17 tests/runtime/checkpoint/cases examples/*/fixtures -name '*.index.json' ;;
   adapter1) small 9 tests/runtime/checkpoint/adapters -name adapter_config.json ;;
-  tokenizer1) small 33 tests/runtime/tokenizer/cases -name '*.tokenizer.json' ;;
   *) true ;;
 esac | while IFS= read -r -d '' file; do cp "$file" "$work/seeds/$(echo "$file" | tr / -)"; done
 if [ $whole = 0 ]; then
   true
 elif [ "$target" = config ]; then
-  number=0                                                 # as MODELS of config.cpp has it
+  number=0                                                 # as `models` of config.cpp has it
   for model in llama qwen3_moe gemma3_text qwen2 bert; do
     for config in examples/$model/fixtures/*/config.json; do
       { printf '%d' $number; cat "$config"; } > "$work/seeds/$model-$(basename "$(dirname "$config")").seed"
@@ -60,15 +59,7 @@ elif [ "$target" = config ]; then
     number=$((number + 1))
   done
 elif [ "$target" = tokenizer ]; then
-  # The smallest of them with each pattern of the tests to cut words by.
-  python3 - "$work/seeds" << 'END'
-import json, pathlib, sys
-cases = pathlib.Path("tests/runtime/tokenizer/cases")
-small = json.loads((cases / "word_level.tokenizer.json").read_text())
-for i, row in enumerate(json.loads((cases / "patterns.json").read_text())["patterns"]):
-    small["pre_tokenizer"] = {"type": "Split", "pattern": {"Regex": row["pattern"]}, "behavior": "Isolated", "invert": False}
-    pathlib.Path(sys.argv[1], f"pattern-{i}.seed").write_text(json.dumps(small))
-END
+  python3 tests/fuzz/tokenizer_seeds.py "$work/seeds"
 elif [ "$target" = gguf_tokenizer ]; then
   python3 tests/fuzz/gguf_tokenizer_seeds.py "$work/seeds"
 elif [ "$target" = chat ]; then
