@@ -104,7 +104,8 @@ void Flattener::collect_names() {
       local_names(*item, own);
       each_mention(*item, [&](const Mention& m) {
         const SymbolLookup found = find_symbol(*file, m.name);
-        if (found.symbol == nullptr && found.alias == nullptr && !own.contains(m.name)) builtins_[m.name].insert(file);
+        const bool declared = found.symbol != nullptr || found.alias != nullptr || own.contains(m.name);
+        if (!declared && m.kind != MentionKind::argument) builtins_[m.name].insert(file);
       });
       locals_.merge(own);
     }
@@ -164,11 +165,16 @@ std::string Flattener::copy(const Scope& scope, const ast::Item& item, std::opti
         return;
       }
     }
-    if (m.kind == MentionKind::name && local.contains(m.name)) return;
+    if ((m.kind == MentionKind::name || m.kind == MentionKind::argument) && local.contains(m.name)) return;
     const SymbolLookup found = find_symbol(*scope.file, m.name);
     const bool aliased = found.alias != nullptr && !m.member.empty();
     const Symbol* symbol = aliased ? found.alias->own(m.member) : m.kind == MentionKind::base ? nullptr : found.symbol;
     if (symbol == nullptr) return;
+    if (m.kind == MentionKind::argument) {
+      const auto& called = own_parameters(*symbol);
+      if (const auto other = called.find(text(m.span)); other != called.end()) edits.emplace_back(m.span, other->second);
+      return;
+    }
     if (m.kind == MentionKind::type && symbol->kind == SymbolKind::config) note_config(*symbol, item, m.span);
     const std::string name = use(*symbol);
     if (aliased) edits.emplace_back(m.whole, name);

@@ -38,6 +38,12 @@ std::set<std::string, std::less<>> inner_names(const ast::ModuleDecl& decl) {
   return out;
 }
 
+std::string free_name(const std::string& wanted, const std::set<std::string, std::less<>>& taken) {
+  std::string name = wanted;
+  for (int n = 2; taken.contains(name); ++n) name = wanted + "_" + std::to_string(n);
+  return name;
+}
+
 // `c`, `c.text.size`: the name that it begins with; null of anything else.
 const ast::NameExpr* head_of_path(const ast::Expr& expr) {
   if (const auto* name = ast::try_as<ast::NameExpr>(expr)) return name;
@@ -70,10 +76,23 @@ std::string key_of(const source::SourceManager& sources, const ast::Rule& rule) 
 
 }  // namespace
 
+// Parameters of a module whose names a text of its bases has for something else: they get other ones, here and where it is made.
+const Flattener::Renames& Flattener::own_parameters(const Symbol& module) {
+  const auto [at, fresh] = own_parameters_.try_emplace(&module);
+  const ModuleDef* def = fresh && module.kind == SymbolKind::module ? modules_.get(module) : nullptr;
+  if (def == nullptr) return at->second;
+  Names taken;
+  for (std::size_t level = 1; level < def->levels.size(); ++level) taken.merge(inner_names(*def->levels[level].decl));
+  for (const ast::Param& param : def->levels[0].decl->params)
+    if (std::string name = free_name(param.name.text, taken); name != param.name.text) at->second.emplace(param.name.text, std::move(name));
+  return at->second;
+}
+
 // What the parameters of all levels are called: one name is one value in the whole module, so one table holds them. A base's is
 // what it is given, where that is a parameter or something of one (`c`, `c.hidden_size`); else a `let` of its name holds the value.
 std::vector<Flattener::Given> Flattener::base_parameters(const ModuleDef& def, Renames& called) {
   std::vector<Given> lets;
+  called = own_parameters(*def.symbol);
   for (const ast::Param& param : def.levels[0].decl->params) called.emplace(param.name.text, param.name.text);
   Names inner;
   for (const ModuleDef::Level& level : def.levels) inner.merge(inner_names(*level.decl));
@@ -93,7 +112,7 @@ std::vector<Flattener::Given> Flattener::base_parameters(const ModuleDef& def, R
         called.emplace(param.name.text, known->second + rest);
         continue;
       }
-      called.emplace(param.name.text, param.name.text);
+      called.emplace(param.name.text, free_name(param.name.text, inner));
       lets.push_back(std::move(given));
     }
   }
@@ -108,12 +127,23 @@ std::string Flattener::module(const Symbol& symbol) {
   const std::vector<Given> given = base_parameters(def, called);
   for (const ast::Param& param : decl.params) own.insert(param.name.text);
   for (const MemberDef& member : def.members) own.insert(member.name);
+  // A text sees the parameters of its own level and of the bases below; another's name may be a local of it.
+  std::vector<Renames> seen(def.levels.size());
+  for (std::size_t level = def.levels.size(); level-- > 0;) {
+    if (level + 1 < def.levels.size()) seen[level] = seen[level + 1];
+    for (const ast::Param& param : def.levels[level].decl->params)
+      if (const auto name = called.find(param.name.text); name != called.end()) seen[level].insert(*name);
+  }
   std::vector<Scope> scopes;
-  for (const ModuleDef::Level& level : def.levels) scopes.push_back({level.symbol->file, &called, &own, &used});
+  for (std::size_t level = 0; level < def.levels.size(); ++level)
+    scopes.push_back({def.levels[level].symbol->file, &seen[level], &own, &used});
 
   std::string head = (decl.is_model ? "model " : "module ") + name_of(symbol) + "(", body;
-  for (std::size_t i = 0; i < decl.params.size(); ++i)
-    head += (i == 0 ? "" : ", ") + copy({symbol.file}, decl, decl.params[i].span);
+  for (std::size_t i = 0; i < decl.params.size(); ++i) {
+    const ast::Name& name = decl.params[i].name;
+    const Scope scope{symbol.file, &seen[0], nullptr, &used};
+    head += (i == 0 ? "" : ", ") + copy(scope, decl, decl.params[i].span, {{name.span, called.at(name.text)}});
+  }
   head += ") {\n";
   const auto line = [&](const std::string& text) { body += "    " + text + "\n"; };
   if (def.context) line(copy(scopes[def.context->level], *def.context->item));
@@ -131,9 +161,9 @@ std::string Flattener::module(const Symbol& symbol) {
   for (std::size_t i = given.size(); i-- > 0;) {
     const Given& g = given[i];
     if (!used.contains(g.name)) continue;
-    const Scope scope{def.levels[g.level].symbol->file, &called, nullptr, &used};
+    const Scope scope{def.levels[g.level].symbol->file, &seen[g.level], nullptr, &used};
     const std::string value = copy(scope, *def.levels[g.level].symbol->decl, g.value->parens ? widened(*g.value) : g.value->span);
-    lets.push_back("    let " + g.name + " = " + (g.widen ? "float(" + value + ")" : value) + "\n");
+    lets.push_back("    let " + called.at(g.name) + " = " + (g.widen ? "float(" + value + ")" : value) + "\n");
   }
   for (std::size_t i = lets.size(); i-- > 0;) head += lets[i];
   return head + body + "}";

@@ -71,6 +71,7 @@ class Flattener {
 
   // flatten_modules.cpp
   std::string module(const Symbol& symbol);
+  const Renames& own_parameters(const Symbol& module);
   struct Given;
   std::vector<Given> base_parameters(const ModuleDef& def, Renames& called);
   std::vector<const Symbol*> present_of(const Symbol& type);
@@ -97,6 +98,7 @@ class Flattener {
   Names taken_;
   std::set<const Symbol*> wanted_, bound_;                // configs asked for as types; those that a file is bound to
   Decisions decisions_;
+  std::map<const Symbol*, Renames> own_parameters_;       // those of a module that are called otherwise here
 };
 
 // The `///` lines of a declaration or member.

@@ -152,6 +152,7 @@ class Walk {
                        source::join(object->span, member->name.span)});
       }
     }
+    if (const auto* call = ast::try_as<ast::CallExpr>(e)) argument_names(*call);
     if (const auto* function = ast::try_as<ast::FunctionExpr>(e))
       for (const auto& p : function->params) declare_(p.text);
     if (const auto* list = ast::try_as<ast::ComprehensionExpr>(e)) declare_(list->variable.text);
@@ -159,6 +160,15 @@ class Walk {
       for (const auto& arm : match->arms)
         if (arm.binding) declare_(arm.binding->text);
     each_child(e, [&](const ast::Expr& child) { expr(child); });
+  }
+
+  void argument_names(const ast::CallExpr& call) {
+    const auto* member = ast::try_as<ast::MemberExpr>(*call.callee);
+    const auto* name = ast::try_as<ast::NameExpr>(member != nullptr ? *member->object : *call.callee);
+    if (name == nullptr) return;
+    const std::string of = member != nullptr ? member->name.text : "";
+    for (const auto& arg : call.args.items)
+      if (arg.name) visit_({MentionKind::argument, name->name.text, arg.name->span, of, arg.name->span});
   }
 
   void args(const ast::Args& a) {

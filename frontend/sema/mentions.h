@@ -13,6 +13,7 @@ enum class MentionKind : std::uint8_t {
   name,                                          // in an expression
   type,                                          // as a type, or the module of a rule `for`
   base,                                          // behind `extends`
+  argument,                                      // the name of an argument, at `span`; `name` and `member` are what is called
 };
 
 struct Mention {

@@ -7,7 +7,8 @@ here=$(dirname "$0")
 # The graph without what messages say of it: places, texts, the formulas of sizes as they were written.
 graph() {
   "$modelc" dump --stage graph "$1" --config "$2" 2>/dev/null |
-    sed -E 's/ (source|shape|numbers|signature) "([^"\\]|\\.)*"//g; s/ from "[^"]*"(, "[^"]*")*//; s/ @ "[^"]*":[0-9]+:[0-9]+//; s/^( *set )"[^"]*":/\1/'
+    sed -E -e 's/ (source|shape|numbers|signature) "([^"\\]|\\.)*"//g; s/ from "[^"]*"(, "[^"]*")*//' \
+      -e 's/ @ "[^"]*":[0-9]+:[0-9]+//; s/^( *set )"[^"]*":/\1/; s/^(class [^"]*)"([^"\\]|\\.)*"/\1/'
 }
 
 # flat NAME FILE [KEPT]: the text of FILE in $flat, which must be whole; KEPT: configs that may stand behind `extends`.
@@ -16,12 +17,13 @@ flat() {
   local name=$1 file=$2 kept=${3:-} wrong
   cp "$(dirname "$file")"/*.comp "$work" 2>/dev/null                  # the text belongs beside the file, where its shaders are
   "$modelc" flatten "$file" > "$flat" 2> "$work/errors" || { fail "$name: flattens" "$(cat "$work/errors")"; return 1; }
-  wrong=$(grep -nE '^import|^(module|model) .*extends|^config .*extends' "$flat" | { [ -n "$kept" ] && grep -vE "^[0-9]+:config .* extends ($kept) \{" || cat; })
+  wrong=$(grep -nE '^import|^(module|model|config) .*extends' "$flat" | grep -vE "^[0-9]+:config .* extends (${kept:-nothing}) \{")
   [ -z "$wrong" ] && pass "$name: no import, no extends" || fail "$name: no import, no extends" "$wrong"
   wrong=$(python3 "$here/flatten/unused.py" "$flat" 2>&1)
   [ -z "$wrong" ] && pass "$name: everything is used" || fail "$name: everything is used" "$wrong"
   "$modelc" fmt --check "$flat" > "$work/out" 2>&1 && pass "$name: formatted" || fail "$name: formatted" "$(cat "$work/out")"
-  "$modelc" flatten "$flat" > "$work/again.model" 2> "$work/errors" && cmp -s "$flat" "$work/again.model" && pass "$name: the same again" ||
+  "$modelc" flatten "$flat" > "$work/again.model" 2> "$work/errors"
+  cmp -s "$flat" "$work/again.model" && pass "$name: the same again" ||
     fail "$name: the same again" "$(cat "$work/errors"; diff "$flat" "$work/again.model" | head -n 20)"
 }
 
