@@ -16,6 +16,7 @@
 #include "runtime/device/mixed.h"
 #include "runtime/device/model.h"
 #include "runtime/device/module.h"
+#include "runtime/device/round.h"
 #include "runtime/device/step.h"
 #include "runtime/device/weights.h"
 #include "runtime/kv_cache/kv_cache.h"

@@ -85,8 +85,8 @@ void add_run(CLI::App& app, Options& o) {
   add_load(app, o);
   app.add_flag_callback("--no-pack", [&o] { o.forward.push_back("--no-pack"); }, "load from the checkpoint, though a pack lies beside it");
   each_handed_on(app, o, "--adapter", "folder of a low-rank adapter to merge into the weights; may be given again");
-  app.add_option("--mode", o.mode, "exact (the usual one): all in f32; fast: activations of quantised weights in 8 bits, keys and "
-                                   "values in f16")->check(one_of({"exact", "fast"}));
+  app.add_option("--mode", o.mode, "exact (the usual one): all in f32; fast: as the policy says, activations of quantised "
+                                   "weights in 8 bits, keys and values in f16")->check(one_of({"exact", "fast"}));
   app.add_option("--backend", o.backend, "cpu or vulkan")->check(one_of({"cpu", "vulkan"}));
   app.add_option("--device", o.device, "which device");
   app.add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
@@ -183,6 +183,8 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   add_imports(*test, o);
   test->add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
   test->add_option("--isa", o.isa, "portable, avx2 or avx512");
+  test->add_option("--mode", o.mode, "exact (the usual one), or fast: the reference evaluator and the compiled model follow the policy")
+      ->check(one_of({"exact", "fast"}));
   test->add_flag("--json", o.json, "results for a program, one object a line");
 
   CLI::App* inspect = command(app, "inspect", "show a checkpoint, or a model's modules and weights", o, "PATH");

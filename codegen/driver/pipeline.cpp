@@ -271,6 +271,7 @@ std::optional<plan::Program> plan_model(Session& s, const sema::Program& program
     else s.sink.error(code::not_lowered, s.sources.display_name(s.main), f.message);
   }
   if (!lowered.failures.empty()) return std::nullopt;
+  print_notes(lowered.notes);
   return std::move(lowered.program);
 }
 

@@ -33,13 +33,22 @@ Result<std::vector<float>> whole_numbers(CheckpointData& data, const Mapping& ma
 
 }  // namespace
 
-Reference::Reference(const graph::Module& module, std::shared_ptr<const CheckpointIndex> checkpoint, Mapping mapping)
-    : module_(module), weights_(mapping_weights(module)), mapping_(std::move(mapping)), data_(std::make_shared<CheckpointData>(std::move(checkpoint))) {
+graph::Precision fast_precision(const graph::Module& module) {
+  graph::Precision out = graph::precision_of(module);
+  const auto of_caches = [](const graph::PolicyRule& r) { return !r.pattern && r.target == "cache"; };
+  if (std::none_of(module.policy.begin(), module.policy.end(), of_caches)) out.cache = DType::f16;
+  return out;
+}
+
+Reference::Reference(const graph::Module& module, std::shared_ptr<const CheckpointIndex> checkpoint, Mapping mapping,
+                     graph::Precision precision)
+    : module_(module), weights_(mapping_weights(module)), mapping_(std::move(mapping)),
+      data_(std::make_shared<CheckpointData>(std::move(checkpoint))), precision_(std::move(precision)) {
   for (std::size_t i = 0; i < weights_.size(); ++i) by_name_.emplace(weights_[i].name, i);
 }
 
 graph::eval::Evaluator Reference::evaluator() {
-  return eval::Evaluator(module_, [this](const std::string& name, const graph::WeightDecl& decl) -> std::optional<std::vector<float>> {
+  eval::Evaluator made(module_, [this](const std::string& name, const graph::WeightDecl& decl) -> std::optional<std::vector<float>> {
     const auto at = by_name_.find(name);
     if (at == by_name_.end()) return std::nullopt;
     const WeightSource& source = mapping_.sources[at->second];
@@ -50,6 +59,8 @@ graph::eval::Evaluator Reference::evaluator() {
     failed_ = name + ": " + values.error().text();
     return std::nullopt;
   });
+  made.set_precision(precision_);
+  return made;
 }
 
 const graph::Function* Reference::forward() const {

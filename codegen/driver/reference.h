@@ -15,10 +15,14 @@
 
 namespace modelc::driver {
 
+// What a model in mode fast rounds values to: its policy; where that says nothing of caches, keys and values are f16 (matrix.h).
+graph::Precision fast_precision(const graph::Module& module);
+
 class Reference {
  public:
-  // The module must outlive it. `mapping` is without problems, of mapping_weights(module).
-  Reference(const graph::Module& module, std::shared_ptr<const CheckpointIndex> checkpoint, Mapping mapping);
+  // The module must outlive it. `mapping` is without problems, of mapping_weights(module). `precision`: what values are rounded to.
+  Reference(const graph::Module& module, std::shared_ptr<const CheckpointIndex> checkpoint, Mapping mapping,
+            graph::Precision precision = {});
 
   // Every output and stage of an expected.safetensors, of forward and of the entries whose inputs it holds; empty: all are
   // within the bound, else what is not.
@@ -50,6 +54,7 @@ class Reference {
   std::map<std::string, std::size_t> by_name_;
   Mapping mapping_;
   std::shared_ptr<CheckpointData> data_;
+  graph::Precision precision_;
   std::string failed_;                                     // a weight that could not be read
   const Numbers* given_ = nullptr;                         // of the runs at hand
 };

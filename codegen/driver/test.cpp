@@ -158,7 +158,8 @@ class TestRun {
     Mapping mapping = map_weights(mapping_weights(program.graph), rules_for(program.graph.checkpoints, checkpoint),
                                   checkpoint, {.strict = !options_.no_strict, .auto_cast = options_.auto_cast});
     if (!mapping.problems.empty()) return as_error(mapping).text();
-    Reference reference(program.graph, std::make_shared<const CheckpointIndex>(checkpoint), std::move(mapping));
+    Reference reference(program.graph, std::make_shared<const CheckpointIndex>(checkpoint), std::move(mapping),
+                        options_.mode == "fast" ? fast_precision(program.graph) : graph::Precision{});
     const auto in_reference = [](const std::string& wrong) { return "in the reference evaluator: " + wrong; };
     for (const auto& [expect, within] : expected) {
       const auto wrong = reference.expect(expect, within);
@@ -228,6 +229,7 @@ class TestRun {
 
   std::string start(std::vector<std::string> arguments) const {
     if (options_.threads > 0) arguments.insert(arguments.begin() + 2, {"--threads", std::to_string(options_.threads)});
+    if (!options_.mode.empty()) arguments.insert(arguments.begin() + 2, {"--mode", options_.mode});
     if (!options_.isa.empty()) arguments.insert(arguments.begin() + 2, {"--isa", options_.isa});
     std::string output;
     const auto status = run_program(arguments, &output);

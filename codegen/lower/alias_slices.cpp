@@ -14,7 +14,7 @@ using S = DraftValue::Source;
 }  // namespace
 
 bool lies_together(const Draft& d, const Node& n) {
-  if (n.kind != NodeKind::rearrange || n.parts.size() != 1 || n.background) return false;
+  if (n.kind != NodeKind::rearrange || n.parts.size() != 1 || n.background || d.values[n.out[0]].rounded != DType::f32) return false;
   const plan::Layout& read = n.parts[0].read;
   if (read.kind != plan::Layout::Kind::slice || read.step != 1 || d.rows(*n.in[0])) return false;
   const std::vector<graph::DimId>& shape = d.values[*n.in[0]].type.shape;

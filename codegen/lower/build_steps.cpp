@@ -193,9 +193,11 @@ class Builder {
     if (s.empty() && d_.function->kind == graph::FunctionKind::init) s = d_.function->name;
     if (s.empty() && d_.values[n.out[0]].computed_once) return d_.values[n.out[0]].hint;
     int ops = 0;
-    for (const plan::MapNode& k : n.kernel.nodes)      // "silu_mul"
+    for (const plan::MapNode& k : n.kernel.nodes) {    // "silu_mul"
+      const bool counts = k.kind == plan::MapNode::Kind::op && k.dtype != DType::bf16 && k.dtype != DType::f16;
       if (s.empty() || ops > 0)
-        if (k.kind == plan::MapNode::Kind::op && ops < 3) s += (ops++ ? "_" : "") + std::string(graph::info(k.op).name);
+        if (counts && ops < 3) s += (ops++ ? "_" : "") + std::string(graph::info(k.op).name);
+    }
     return s;
   }
   std::string input_name(ValueIndex v) const {
@@ -254,9 +256,9 @@ class Builder {
         s.kind = std::move(x);
         break;
       }
-      case NodeKind::linear_add: s.kind = plan::LinearAdd{pack(n), in(n, 0), in(n, 1), out(0), n.inner[0]}; break;
+      case NodeKind::linear_add: s.kind = plan::LinearAdd{pack(n), in(n, 0), in(n, 1), out(0), n.inner[0], n.rounded}; break;
       case NodeKind::linear_map:
-        s.kind = plan::LinearMap{pack(n), in(n, 0), kernel(n.kernel, kernel_hint(n), n.replaces), out(0), n.inner};
+        s.kind = plan::LinearMap{pack(n), in(n, 0), kernel(n.kernel, kernel_hint(n), n.replaces), out(0), n.inner, n.rounded};
         break;
       case NodeKind::take: s.kind = plan::Take{d_.values[d_.root(*n.in[0])].member, in(n, 1), n.scale, out(0)}; break;
       case NodeKind::take_rows: s.kind = plan::TakeRows{in(n, 0), in(n, 1), out(0)}; break;
@@ -324,6 +326,8 @@ class Builder {
         break;
       }
     }
+    for (ValueIndex v : n.out)
+      if (d_.values[v].rounded != DType::f32) s.roundings.push_back({operand(v), d_.values[v].rounded});
     if (n.kind == NodeKind::call && !n.out.empty() && d_.function->kind != graph::FunctionKind::init) {
       const bool element = n.member.empty() || n.member[0] == '.';
       s.traces.push_back({element && !n.member.empty() ? n.member.substr(1) : n.member,

@@ -11,6 +11,7 @@
 
 #include "codegen/plan/plan.h"
 #include "frontend/graph/ops.h"
+#include "frontend/graph/rounding.h"
 
 namespace modelc::lower {
 
@@ -22,6 +23,7 @@ struct DraftValue {
   graph::Type type;
   std::string name;                              // the user's, or ""
   std::string stage;                             // a leaf child's path, or ""
+  DType rounded = DType::f32;                    // by the policy, once the node has made it; f32: it stays
   bool computed_once = false;                    // a step value: its kernel is called like it
   std::string hint;                              // what to call it where nothing else does: its operation, its callee
   std::string member;                            // weight, constant: member path; batch_field: the field
@@ -47,6 +49,7 @@ struct Node {
   std::vector<ValueIndex> weights;
   std::vector<std::optional<ValueIndex>> biases;
   std::vector<std::string> inner;                // linear_map, linear_add: traced names of the products
+  DType rounded = DType::f32;                    // linear_map, linear_add: of the products; repeat: of what it carries
 
   plan::MapKernel kernel;                        // map, linear_map: operands are `in` (map) or the blocks (linear_map)
   std::vector<double> fill;                      // fill: the numbers; empty: 0, 1, 2, …
@@ -119,9 +122,16 @@ struct Unsupported {
   graph::Where where;
 };
 
+// ---- round_values.cpp: rounding by the policy
+void round_result(plan::MapKernel& kernel, DType to);      // f32: does nothing
+void round_input(plan::MapKernel& kernel, std::uint32_t input, DType to);
+// A view whose value is rounded, and what it shows is not, becomes the value of a map.
+void round_view(Draft& d, ValueIndex v, std::vector<Node>& nodes);
+
 // ---- the passes, in the order in which lower() runs them ---------------------------------------------------------------
-Draft select(const graph::Module&, const graph::Class&, const graph::Function&, graph::DimTable&,
-             std::vector<Unsupported>& unsupported);
+// `rounding`: of the function; null where nothing is rounded.
+Draft select(const graph::Module&, const graph::Class&, const graph::Function&, const graph::FunctionRounding* rounding,
+             graph::DimTable&, std::vector<Unsupported>& unsupported);
 void fold_scalars(Draft&);                       // x · 1, x + 0 disappear; a scaled take takes the scale
 void expand_rope_tables(Draft&);                 // rope(x, angles) → rope(x, cos, sin): tables by map kernels
 void hoist_step_values(Draft&, plan::Class&, plan::Program&);   // what depends on the batch and constants alone
@@ -131,6 +141,7 @@ void pack_products(Draft&);                      // other linears on one input �
 void fuse_residual_products(Draft&);             // linear and the sum with a value of its shape → linear_add
 void fuse_residual_norm(Draft&);                 // x + y and its norm → add_rms_norm
 void remove_unused(Draft&);
+void round_in_kernels(Draft&);                   // what a map kernel makes is rounded in it
 bool lies_together(const Draft&, const Node&);   // a slice that alias_slices may make a view
 void alias_slices(Draft&);                       // slices that lie together become views
 void settle(Draft&);                             // inserts the copies that buffers need

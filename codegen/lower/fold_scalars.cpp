@@ -39,7 +39,9 @@ void fold(Draft& d, std::vector<Node>& nodes) {
     }
     const OpKind op = n.kernel.nodes.back().op;
     const ValueIndex x = d.root(*n.in[0]), out = n.out[0];
-    if (changes_nothing(op, *scalar) && d.values[*n.in[0]].type == d.values[out].type) {
+    const bool same = d.values[out].rounded == DType::f32 || d.values[out].rounded == d.values[x].rounded;
+    if (changes_nothing(op, *scalar) && d.values[*n.in[0]].type == d.values[out].type && same) {
+      d.values[out].rounded = DType::f32;
       d.values[out].source = DraftValue::Source::view;
       d.values[out].base = *n.in[0];
       continue;
@@ -47,7 +49,8 @@ void fold(Draft& d, std::vector<Node>& nodes) {
     const auto producer = std::find_if(kept.begin(), kept.end(), [&](const Node& k) {
       return k.kind == NodeKind::take && k.out[0] == x;
     });
-    if (op == OpKind::mul && producer != kept.end() && uses[x] == 1 && !is_named(d, x) && *n.in[0] == x) {
+    if (op == OpKind::mul && producer != kept.end() && uses[x] == 1 && !is_named(d, x) && *n.in[0] == x &&
+        d.values[x].rounded == DType::f32) {
       producer->scale *= *scalar;
       producer->out[0] = out;
       producer->replaces.insert(producer->replaces.end(), n.replaces.begin(), n.replaces.end());

@@ -11,8 +11,10 @@ namespace {
 
 using plan::MapNode;
 
-// Puts the kernel of `inner` in the place of input `at` of `outer`.
-void inline_kernel(Node& outer, std::uint32_t at, const Node& inner) {
+// Puts the kernel of `inner`, whose result is rounded to a type, in the place of input `at` of `outer`.
+void inline_kernel(Node& outer, std::uint32_t at, const Node& inner, DType rounded) {
+  plan::MapKernel made = inner.kernel;
+  round_result(made, rounded);
   std::vector<std::optional<ValueIndex>> in;
   std::vector<std::uint32_t> outer_input(outer.in.size()), inner_input(inner.in.size());
   const auto place = [&](std::optional<ValueIndex> v) {
@@ -33,7 +35,7 @@ void inline_kernel(Node& outer, std::uint32_t at, const Node& inner) {
     if (n.kind == MapNode::Kind::input && n.input == at) {
       if (!result) {
         const auto first = static_cast<std::uint32_t>(nodes.size());
-        for (MapNode m : inner.kernel.nodes) {
+        for (MapNode m : made.nodes) {
           if (m.kind == MapNode::Kind::input) m.input = inner_input[m.input];
           for (std::uint32_t& o : m.operands) o += first;
           nodes.push_back(m);
@@ -71,7 +73,7 @@ bool fuse_one(Draft& d, std::vector<Node>& nodes, bool keep_names) {
                                       [&](const Node& n) { return n.kind == NodeKind::map && n.out[0] == x; });
       if (inner == nodes.begin() + static_cast<std::ptrdiff_t>(i)) continue;
       if (outer.in.size() + inner->in.size() - 1 > static_cast<std::size_t>(MapArgs::max_inputs)) continue;
-      inline_kernel(outer, k, *inner);
+      inline_kernel(outer, k, *inner, d.values[x].rounded);
       nodes.erase(inner);
       return true;
     }

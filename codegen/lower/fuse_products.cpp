@@ -71,6 +71,10 @@ bool into_map(Draft& d, std::vector<Node>& nodes, std::size_t at) {
     joined.weights.push_back(product.weights[0]);
     joined.biases.push_back(product.biases[0]);
     joined.inner.push_back(traced_name(d, product.out[0]));
+    const DType to = d.values[product.out[0]].rounded;
+    round_input(joined.kernel, static_cast<std::uint32_t>(joined.inner.size() - 1), to);
+    if (joined.inner.size() == 1) joined.rounded = to;
+    else if (joined.rounded != to) joined.rounded = DType::f32;              // for hooks alone: the kernel has each input's own
     joined.replaces.insert(joined.replaces.end(), product.replaces.begin(), product.replaces.end());
   }
   joined.replaces.insert(joined.replaces.end(), map.replaces.begin(), map.replaces.end());
@@ -95,6 +99,7 @@ bool into_residual(Draft& d, std::vector<Node>& nodes, std::size_t i, const std:
   Node joined = std::move(product);
   joined.kind = NodeKind::linear_add;
   joined.inner = {traced_name(d, joined.out[0])};
+  joined.rounded = d.values[joined.out[0]].rounded;
   joined.in = {joined.in[0], residual};
   joined.out = map->out;
   joined.replaces.insert(joined.replaces.end(), map->replaces.begin(), map->replaces.end());

@@ -24,6 +24,7 @@ void fuse_residual_norm(Draft& d) {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!is_plain_sum(d, nodes[i])) continue;
       const ValueIndex sum = nodes[i].out[0];
+      if (d.values[sum].rounded != DType::f32) continue;     // the norm is of the rounded sum
       // The norm may move up to the sum: it needs nothing but the sum and a weight.
       const auto norm = std::find_if(nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, nodes.end(), [&](const Node& n) {
         return n.kind == NodeKind::rms_norm && d.root(*n.in[0]) == sum &&

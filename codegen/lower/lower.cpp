@@ -14,8 +14,9 @@ namespace {
 
 // The passes: a table of contents of this folder.
 plan::Function lower_function(const graph::Function& f, const graph::Module& module, const graph::Class& owner,
-                              plan::Class& cls, plan::Program& program, std::vector<Unsupported>& unsupported) {
-  Draft d = select(module, owner, f, *program.dims, unsupported);
+                              const graph::FunctionRounding* rounding, plan::Class& cls, plan::Program& program,
+                              std::vector<Unsupported>& unsupported) {
+  Draft d = select(module, owner, f, rounding, *program.dims, unsupported);
   if (!unsupported.empty()) return {};
   fold_scalars(d);
   expand_rope_tables(d);
@@ -142,6 +143,8 @@ Lowered lower(std::shared_ptr<const graph::Module> module) {
     result.failures.push_back({fmt::format("{} run-time axes: not carried out by the C++ backend yet, which has room for {}",
                                            module->dims.axes().size(), StepSizes::max_axes), {}, false});
 
+  graph::Roundings roundings = graph::roundings_of(*module);
+  result.notes = std::move(roundings.notes);
   for (const graph::Class& c : module->classes) {
     plan::Class cls;
     cls.source = &c;
@@ -151,7 +154,10 @@ Lowered lower(std::shared_ptr<const graph::Module> module) {
       std::vector<Unsupported> here;
       Seams(*module, c, f, here).check();
       plan::Function lowered;
-      if (here.empty()) lowered = lower_function(f, *module, c, cls, program, here);
+      const auto rounding = roundings.functions.find({static_cast<std::uint32_t>(&c - module->classes.data()),
+                                                      static_cast<std::uint32_t>(&f - c.functions.data())});
+      if (here.empty())
+        lowered = lower_function(f, *module, c, rounding == roundings.functions.end() ? nullptr : &rounding->second, cls, program, here);
       if (here.empty())
         Roles(*module, {static_cast<std::uint32_t>(&c - module->classes.data())}, here).check(lowered.steps);
       if (here.empty()) cls.functions.push_back(std::move(lowered));

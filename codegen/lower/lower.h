@@ -18,6 +18,7 @@ struct Failure {
 struct Lowered {
   plan::Program program;
   std::vector<Failure> failures;                 // not empty: the program is not to be used
+  std::vector<std::string> notes;                // what is carried out otherwise than the text says
 };
 
 Lowered lower(std::shared_ptr<const graph::Module> module);

@@ -147,7 +147,7 @@ class Planner {
       std::string next_name = buffers_[current].name + "_next";
       while (!names_.insert(next_name).second) next_name += "_";
       buffers_[next].name = next_name;
-      carried.push_back({BufferId{current}, BufferId{next}});
+      carried.push_back({BufferId{current}, BufferId{next}, d_.values[n.arguments[i]].type.dtype == DType::f32 ? n.rounded : DType::f32});
     }
     assign(n.body, index);
     const int end = index++;
@@ -232,6 +232,7 @@ class Planner {
 }  // namespace
 
 plan::Function plan_memory(Draft& d, plan::Class& cls, plan::Program& program) {
+  round_in_kernels(d);
   alias_slices(d);
   settle(d);
   const Placement placement = Planner(d).run();

@@ -17,7 +17,8 @@ using graph::OpKind;
 
 class Selector {
  public:
-  Selector(Draft& draft, std::vector<Unsupported>& unsupported) : d_(draft), unsupported_(unsupported) {}
+  Selector(Draft& draft, const graph::FunctionRounding* rounding, std::vector<Unsupported>& unsupported)
+      : d_(draft), rounding_(rounding), unsupported_(unsupported) {}
 
   void run() {
     const graph::Function& f = *d_.function;
@@ -32,7 +33,20 @@ class Selector {
       d_.inputs.push_back(map_[p.value.index] = d_.add(in));
     }
     block(f.body, d_.nodes);
-    for (graph::ValueId r : f.body.results) d_.outputs.push_back(of(r));
+    for (std::size_t i = 0; i < f.body.results.size(); ++i) {
+      ValueIndex v = of(f.body.results[i]);
+      const DType to = rounding_ && i < rounding_->results.size() ? rounding_->results[i] : DType::f32;
+      if (to != DType::f32 && type_of(v) != to) {
+        DraftValue given = d_.values[v];
+        given.source = DraftValue::Source::view;
+        given.base = v;
+        given.rounded = to;
+        given.name.clear(), given.stage.clear();
+        v = d_.add(std::move(given));
+        round_view(d_, v, d_.nodes);
+      }
+      d_.outputs.push_back(v);
+    }
   }
 
  private:
@@ -45,6 +59,15 @@ class Selector {
     return d;
   }
   ValueIndex of(graph::ValueId id) const { return map_[id.index]; }
+  // What the policy rounds a value to as it is made.
+  DType rounded(graph::ValueId id) const {
+    return rounding_ && id.index < rounding_->values.size() ? rounding_->values[id.index] : DType::f32;
+  }
+  // What a value is known to be rounded to by then.
+  DType type_of(ValueIndex v) const {
+    const auto known = moved_.find(d_.root(v));
+    return known == moved_.end() ? d_.values[d_.root(v)].rounded : known->second;
+  }
   std::optional<ValueIndex> operand(const graph::Op& op, std::size_t i) const {
     if (i >= op.operands.size() || !op.operands[i]) return std::nullopt;
     return of(*op.operands[i]);
@@ -53,6 +76,7 @@ class Selector {
     DraftValue v = base(op.results[i]);
     v.hint = std::string(graph::info(op.kind).name);
     if (op.kind == OpKind::call) v.hint = op.member.substr(op.member.rfind('.') + 1);
+    v.rounded = rounded(op.results[i]);
     return map_[op.results[i].index] = d_.add(v);
   }
   void leaf(const graph::Op& op, DraftValue::Source source, const std::string& member) {
@@ -69,11 +93,33 @@ class Selector {
     if (fresh) it->second = d_.add(v);
     return it->second;
   }
-  void view(const graph::Op& op) {
+  void view(const graph::Op& op, std::vector<Node>& nodes) {
     DraftValue v = base(op.results[0]);
     v.source = DraftValue::Source::view;
     v.base = *operand(op, 0);
+    v.rounded = rounded(op.results[0]);
     map_[op.results[0].index] = d_.add(v);
+    settle_view(of(op.results[0]), nodes);
+  }
+  // A view of what is rounded alike needs no rounding of its own.
+  void settle_view(ValueIndex v, std::vector<Node>& nodes) {
+    if (d_.values[v].source != DraftValue::Source::view || d_.values[v].rounded == DType::f32) return;
+    if (type_of(v) == d_.values[v].rounded) d_.values[v].rounded = DType::f32;
+    else round_view(d_, v, nodes);
+  }
+  // What moves numbers that are rounded alike gives such numbers.
+  void settle_moved(const graph::Op& op, std::vector<Node>& nodes) {
+    for (const graph::ValueId r : op.results) {
+      const ValueIndex v = of(r);
+      if (d_.values[v].source == DraftValue::Source::view) settle_view(v, nodes);
+      const DType to = d_.values[v].rounded;
+      if (to == DType::f32 || d_.values[v].source != DraftValue::Source::node) continue;
+      bool alike = op.kind != OpKind::one_hot && op.kind != OpKind::pad;       // which put numbers of their own there
+      for (std::size_t i = 0; i < op.operands.size(); ++i) alike = alike && operand(op, i) && type_of(*operand(op, i)) == to;
+      if (!alike) continue;
+      d_.values[v].rounded = DType::f32;
+      moved_[v] = to;
+    }
   }
 
   void unsupported(const graph::Op& op, const std::string& why = "") {
@@ -138,7 +184,7 @@ class Selector {
     n.kernel.nodes.push_back(head);
     // Another name makes it a value of its own: hooks see both.
     const DraftValue out = base(op.results[0]);
-    key += "=" + out.name + "|" + out.stage;
+    key += fmt::format("={}|{}~{}", out.name, out.stage, name(rounded(op.results[0])));
     if (!in_loop_) {
       const auto it = known_.find(key);
       if (it != known_.end() && d_.values[it->second].type == out.type) {
@@ -208,7 +254,7 @@ class Selector {
                                        : stop - step * static_cast<double>(count - 1 - i));
     }
     const DraftValue out = base(op.results[0]);
-    std::string key = fmt::format("fill {} {}|{}", fmt::join(n.fill, ","), out.name, out.stage);
+    std::string key = fmt::format("fill {} {}|{}~{}", fmt::join(n.fill, ","), out.name, out.stage, name(rounded(op.results[0])));
     for (graph::DimId dim : out.type.shape) key += fmt::format(",{}", dim.index);
     const auto known = known_.find(key);
     if (!in_loop_ && known != known_.end()) {
@@ -258,7 +304,7 @@ class Selector {
     for (std::size_t i = 3; i < 6; ++i)
       if (d_.values[*operand(op, i)].source != DraftValue::Source::weight)
         return unsupported(op, ": its experts are computed, and not weights");
-    std::optional<plan::MapKernel> kernel = op.body ? expert_kernel(*d_.function, *op.body) : std::nullopt;
+    std::optional<plan::MapKernel> kernel = op.body ? expert_kernel(*d_.function, *op.body, rounding_) : std::nullopt;
     if (!kernel || dtype(op, 0) != DType::f32) return unsupported(op, " with numbers other than f32");
     Node n = whole_node(op, NodeKind::experts);
     n.kernel = std::move(*kernel);
@@ -281,6 +327,7 @@ class Selector {
     Node n = node(op, NodeKind::repeat);
     n.member = op.member;
     n.variable = element_name(op.member);
+    if (rounding_) n.rounded = rounding_->carried;
     for (std::size_t i = 0; i < op.operands.size(); ++i) n.in.push_back(operand(op, i));
     for (graph::ValueId a : op.body->arguments) {
       DraftValue v = base(a);
@@ -333,11 +380,11 @@ class Selector {
         map_[op.results[0].index] = d_.add(v);
         return;
       }
-      case OpKind::reshape: return view(op);
+      case OpKind::reshape: return view(op, nodes);
       case OpKind::cast: {
         // Map kernels read i32 and bool as f32, so that a cast to f32 is a view of their operand there.
         const DType from = d_.values[*operand(op, 0)].type.dtype, to = d_.function->values[op.results[0].index].type.dtype;
-        if (from == to) return view(op);
+        if (from == to) return view(op, nodes);
         if (to == DType::f32 && (from == DType::i32 || from == DType::boolean)) {
           DraftValue v = base(op.results[0]);
           v.source = S::view;
@@ -392,7 +439,8 @@ class Selector {
     if (is_layout(op.kind)) {
       if (const std::string why = layout_refusal(d_, op); !why.empty()) return unsupported(op, why);
       const Node n = whole_node(op, NodeKind::rearrange);
-      return select_layout(d_, op, n, nodes);
+      select_layout(d_, op, n, nodes);
+      return settle_moved(op, nodes);
     }
     const graph::OpInfo& info = graph::info(op.kind);
     if (!info.elementwise) return unsupported(op);
@@ -410,6 +458,8 @@ class Selector {
   }
 
   Draft& d_;
+  const graph::FunctionRounding* rounding_;      // null: nothing is rounded
+  std::map<ValueIndex, DType> moved_;            // values of moved numbers, and what these were rounded to
   std::vector<Unsupported>& unsupported_;
   std::vector<ValueIndex> map_;                  // graph value → draft value
   std::map<std::string, ValueIndex> known_;      // values by what makes them
@@ -419,13 +469,13 @@ class Selector {
 }  // namespace
 
 Draft select(const graph::Module& module, const graph::Class& owner, const graph::Function& function,
-             graph::DimTable& dims, std::vector<Unsupported>& unsupported) {
+             const graph::FunctionRounding* rounding, graph::DimTable& dims, std::vector<Unsupported>& unsupported) {
   Draft d;
   d.module = &module;
   d.owner = &owner;
   d.function = &function;
   d.dims = &dims;
-  Selector(d, unsupported).run();
+  Selector(d, rounding, unsupported).run();
   return d;
 }
 

@@ -5,7 +5,7 @@
 
 namespace modelc::lower {
 
-std::optional<plan::MapKernel> expert_kernel(const graph::Function& f, const graph::Block& body) {
+std::optional<plan::MapKernel> expert_kernel(const graph::Function& f, const graph::Block& body, const graph::FunctionRounding* rounding) {
   plan::MapKernel k;
   k.inputs = {"gate", "up"};
   std::map<std::uint32_t, std::uint32_t> nodes;            // graph value → node
@@ -37,8 +37,9 @@ std::optional<plan::MapKernel> expert_kernel(const graph::Function& f, const gra
       }
       if (!graph::info(op.kind).elementwise) return std::nullopt;
     }
-    nodes[op.results[0].index] = static_cast<std::uint32_t>(k.nodes.size());
     k.nodes.push_back(std::move(n));
+    if (rounding && op.kind != graph::OpKind::literal) round_result(k, rounding->values[op.results[0].index]);
+    nodes[op.results[0].index] = static_cast<std::uint32_t>(k.nodes.size() - 1);
   }
   const auto result = nodes.find(body.results[0].index);
   // The last node is the result: a body that gives one of its arguments, or a node before the last, adds 0 to it.

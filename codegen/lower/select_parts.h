@@ -13,6 +13,6 @@ std::string layout_refusal(const Draft& d, const graph::Op& op);
 void select_layout(Draft& d, const graph::Op& op, const Node& n, std::vector<Node>& nodes);
 
 // ---- select_experts.cpp: the kernel of what stands between an expert's products; none where it is no such
-std::optional<plan::MapKernel> expert_kernel(const graph::Function& f, const graph::Block& body);
+std::optional<plan::MapKernel> expert_kernel(const graph::Function& f, const graph::Block& body, const graph::FunctionRounding* rounding);
 
 }  // namespace modelc::lower

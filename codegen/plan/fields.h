@@ -19,12 +19,12 @@ template <class V, As<Linear> S> void fields(V& v, S& s) {
   v.pack("product", pack), v("x", x), v("outs", outs);
 }
 template <class V, As<LinearAdd> S> void fields(V& v, S& s) {
-  auto& [pack, x, residual, out, inner] = s;
-  v.pack("product", pack), v("x", x), v("residual", residual), v("out", out), v("inner", inner);
+  auto& [pack, x, residual, out, inner, rounded] = s;
+  v.pack("product", pack), v("x", x), v("residual", residual), v("out", out), v("inner", inner), v("rounded", rounded);
 }
 template <class V, As<LinearMap> S> void fields(V& v, S& s) {
-  auto& [pack, x, kernel, out, inner] = s;
-  v.pack("product", pack), v("x", x), v("kernel", kernel), v("out", out), v("inner", inner);
+  auto& [pack, x, kernel, out, inner, rounded] = s;
+  v.pack("product", pack), v("x", x), v("kernel", kernel), v("out", out), v("inner", inner), v("rounded", rounded);
 }
 template <class V, As<Take> S> void fields(V& v, S& s) {
   auto& [table, rows, scale, out] = s;
@@ -107,8 +107,8 @@ template <class V, As<Fill> S> void fields(V& v, S& s) {
   v("values", values), v("out", out);
 }
 template <class V, As<Carried> S> void fields(V& v, S& s) {
-  auto& [current, next] = s;
-  v("current", current), v("next", next);
+  auto& [current, next, rounded] = s;
+  v("current", current), v("next", next), v("rounded", rounded);
 }
 template <class V, As<Repeat> S> void fields(V& v, S& s) {
   auto& [member, variable, carried, body] = s;
@@ -118,10 +118,14 @@ template <class V, As<Trace> S> void fields(V& v, S& s) {
   auto& [member, name, value, element] = s;
   v("member", member), v("name", name), v("value", value), v("element", element);
 }
+template <class V, As<Rounding> S> void fields(V& v, S& s) {
+  auto& [value, to] = s;
+  v("value", value), v("to", to);
+}
 // Beside those of its kind, whose names are others.
 template <class V, As<Step> S> void fields(V& v, S& s) {
-  auto& [kind, traces, replaces, where] = s;
-  v("traces", traces), v("replaces", replaces), v("place", where);
+  auto& [kind, roundings, traces, replaces, where] = s;
+  v("roundings", roundings), v("traces", traces), v("replaces", replaces), v("place", where);
 }
 template <class V, As<Buffer> S> void fields(V& v, S& s) {
   auto& [name, kind, type, bytes, offset, first, last] = s;

@@ -25,7 +25,8 @@ struct MapNode {
   std::uint32_t input = 0;                       // which operand of the kernel
   double literal = 0;
   graph::OpKind op{};                            // an elementwise op, or a cast
-  DType dtype = DType::f32;                      // f32, or i32; a bool is 1 or 0 in f32
+  DType dtype = DType::f32;                      // f32, or i32; a bool is 1 or 0 in f32. bf16 or f16 of a cast: the value in
+                                                 // f32, which a model that follows its policy rounds to it
   std::vector<std::uint32_t> operands;           // nodes
 };
 struct MapKernel {
@@ -83,8 +84,16 @@ struct Trace { std::string member; std::string name; Operand value; bool element
 
 // Products. One block per weight; `pack` names Class::packs.
 struct Linear { std::uint32_t pack = 0; Operand x; std::vector<Operand> outs; };
-struct LinearAdd { std::uint32_t pack = 0; Operand x, residual, out; std::string inner; };    // inner: traced name of the product
-struct LinearMap { std::uint32_t pack = 0; Operand x; KernelId kernel; Operand out; std::vector<std::string> inner; };
+// inner: traced names of the products. rounded: by the policy, what they are rounded to before they are added or reported.
+struct LinearAdd { std::uint32_t pack = 0; Operand x, residual, out; std::string inner; DType rounded = DType::f32; };
+struct LinearMap {
+  std::uint32_t pack = 0;
+  Operand x;
+  KernelId kernel;
+  Operand out;
+  std::vector<std::string> inner;
+  DType rounded = DType::f32;
+};
 struct Take { std::string table; Operand rows; double scale = 1; Operand out; };              // rows of a weight
 struct TakeRows { Operand x, rows, out; };                                                    // rows of an activation
 struct RmsNorm { Operand x, w; double eps = 0, offset = 0; Operand out; };
@@ -130,14 +139,19 @@ struct Call { std::string member; std::string function; std::vector<Operand> inp
 // A fill with numbers known when the code is written: 0, 1, 2, … when `values` is empty.
 struct Fill { std::vector<double> values; Operand out; };
 // For every element of a list of children. A carried value has two buffers: the body reads `current` and writes `next`,
-// then the two change places, so that `current` holds the value after the loop too.
-struct Carried { BufferId current, next; };
+// then the two change places, so that `current` holds the value after the loop too. By the policy it is rounded before the
+// loop and at the end of each pass.
+struct Carried { BufferId current, next; DType rounded = DType::f32; };
 struct Step;
 struct Repeat { std::string member; std::string variable; std::vector<Carried> carried; std::vector<Step> body; };
 using StepKind = std::variant<Linear, LinearAdd, LinearMap, Take, TakeRows, RmsNorm, AddRmsNorm, LayerNorm, Rope, Append,
                               Attend, Map, Copy, Rearrange, Reduce, Route, Experts, Conv, Fill, Call, Repeat>;
+// A value that the step has made is rounded to a type, in place, where the model runs by its `policy` (mode fast); in exact
+// arithmetic it stays as it is.
+struct Rounding { Operand value; DType to = DType::f32; };
 struct Step {
   StepKind kind;
+  std::vector<Rounding> roundings;               // once the step is done, before its traces
   std::vector<Trace> traces;                     // named values that are there once the step is done
   std::vector<std::string> replaces;             // source expressions: "q_proj(x)", "k_proj(x)"
   graph::Where where;

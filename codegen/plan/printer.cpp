@@ -43,7 +43,8 @@ std::string node_text(const MapKernel& k, std::uint32_t at, bool top) {
     const std::string s = node_text(k, n.operands[0], false) + " " + sign + " " + node_text(k, n.operands[1], false);
     return top ? s : "(" + s + ")";
   }
-  std::string s = std::string(graph::info(n.op).name) + "(";
+  const bool rounds = n.op == graph::OpKind::cast && (n.dtype == DType::bf16 || n.dtype == DType::f16);
+  std::string s = std::string(rounds ? name(n.dtype) : graph::info(n.op).name) + "(";
   for (std::size_t i = 0; i < n.operands.size(); ++i) s += (i ? ", " : "") + node_text(k, n.operands[i], true);
   return s + ")";
 }
@@ -102,6 +103,7 @@ class Printer {
   std::string text(double d) const { return number(d); }
   std::string text(int i) const { return std::to_string(i); }
   std::string text(std::int64_t i) const { return std::to_string(i); }
+  std::string text(DType t) const { return std::string(name(t)); }
   std::string text(graph::OpKind op) const { return std::string(graph::info(op).name); }
   template <Worded E> std::string text(E e) const { return std::string(Words<E>::list[static_cast<std::size_t>(e)]); }
   std::string text(graph::DimId d) const { return "[" + p_.dims->text(d) + "]"; }
@@ -141,7 +143,7 @@ class Printer {
   }
   // Small things are objects in a line.
   template <class T>
-    requires As<T, Layout> || As<T, Part> || As<T, Carried> || As<T, Trace>
+    requires As<T, Layout> || As<T, Part> || As<T, Carried> || As<T, Rounding> || As<T, Trace>
   std::string text(const T& t) const {
     Printer inner(p_);
     inner.class_ = class_, inner.f_ = f_, inner.flat_ = true;

@@ -72,6 +72,7 @@ class Reader : graph::Cursor {
     if (n < std::numeric_limits<int>::min() || n > std::numeric_limits<int>::max()) fail("a number that is too large");
     else i = static_cast<int>(n);
   }
+  void value(DType& t) { t = dtype(); }
   void value(graph::OpKind& op) {
     const std::string name = word();
     const graph::OpInfo* info = graph::find_op(name);
@@ -223,7 +224,7 @@ class Reader : graph::Cursor {
     }
   }
   template <class T>
-    requires As<T, Layout> || As<T, Part> || As<T, Carried> || As<T, Trace>
+    requires As<T, Layout> || As<T, Part> || As<T, Carried> || As<T, Rounding> || As<T, Trace>
   void value(T& t) { object(t); }
   template <class T> void value(std::vector<T>& list) {
     expect("[");

@@ -117,11 +117,18 @@ class Verifier {
         call(*to);
       } else if (const auto* r = std::get_if<Repeat>(&s.kind)) {
         if (!r->member.starts_with('.') && !member(r->member, graph::MemberKind::list)) problem("no list " + r->member);
-        for (const Carried& c : r->carried) written_[c.next.index] = true;
+        for (const Carried& c : r->carried) written_[c.next.index] = true, rounding(c.rounded);
         steps(r->body);
+      }
+      for (const Rounding& r : s.roundings) {
+        operand(r.value, false), operand(r.value, true);
+        rounding(r.to);
       }
       for (const Trace& t : s.traces) operand(t.value, false);
     }
+  }
+  void rounding(DType to) {
+    if (to != DType::f32 && to != DType::bf16 && to != DType::f16) problem(fmt::format("a value is rounded to {}", name(to)));
   }
 
   void kernel(KernelId id, std::optional<std::size_t> inputs) {

@@ -217,6 +217,8 @@ std::optional<std::vector<ValueId>> FunctionBuilder::expand(Frame frame, const S
       id = emit_one(OpKind::expand, {{*id, span}}, {}, span, {{}, nullptr, &wanted, nullptr});
       if (!id) return std::nullopt;
     }
+    id = kept_f32(*id, input.type, span);
+    if (!id) return std::nullopt;
     const GraphValue value{*id, type(*id)};
     env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value),
                input.span);

@@ -89,7 +89,9 @@ bool FunctionBuilder::run_method(const MemberDef& method, const SignaturePattern
       }
     }
     fn_.inputs.push_back({id, input.name, input.default_value});
-    const GraphValue value{id, type(id)};
+    const auto seen = kept_f32(id, input.type, input.span);
+    if (!seen) return false;
+    const GraphValue value{*seen, type(*seen)};
     env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value),
                input.span);
   }
@@ -411,6 +413,15 @@ std::optional<ValueId> FunctionBuilder::rebound(ValueId id, const graph::Type& w
   if (type(id) == wanted) return id;
   return emit_one(OpKind::cast, {{id, span}}, {{"dtype", std::string(name(wanted.dtype))}}, span,
                   {{}, nullptr, &wanted, nullptr});
+}
+
+// Under a policy an input that declares f32 is f32, and what is computed from it: as if the text said `x as f32`. A weight says
+// it of itself (WeightDecl::required_dtype).
+std::optional<ValueId> FunctionBuilder::kept_f32(ValueId id, const TypePattern& declared, source::Span span) {
+  const graph::Type own = type(id);
+  const bool says_f32 = declared.typed && own.kind == graph::TypeKind::tensor && own.dtype == DType::f32;
+  if (!in_.keep_casts || !says_f32 || infos_[id.index].owner != nullptr) return id;
+  return emit_one(OpKind::cast, {{id, span}}, {{"dtype", std::string("f32")}}, span, {{}, nullptr, &own, nullptr});
 }
 
 // ---- errors ---------------------------------------------------------------------------------------------------------

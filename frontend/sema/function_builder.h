@@ -178,6 +178,7 @@ class FunctionBuilder final : public TensorContext {
   std::optional<graph::ValueId> promote(const Value& value, source::Span span, const graph::Type* beside = nullptr);
   std::optional<Operand> operand(const Value& value, source::Span span, std::string_view what);
   std::optional<graph::ValueId> rebound(graph::ValueId id, const graph::Type& wanted, source::Span span);
+  std::optional<graph::ValueId> kept_f32(graph::ValueId id, const TypePattern& declared, source::Span span);
 
   // Errors
   diag::Builder fail(const diag::Code& code, source::Span span, std::string message);

@@ -148,7 +148,7 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
   try {
     std::vector<LayerHook> hooks;
     for (const auto& h : impl_->hooks) hooks.push_back(h.second);
-    Step step(impl_->memory, {impl_->arena, 0, DType::u8, {impl_->arena->size}}, sizes, at, state, &hooks);
+    Step step(impl_->memory, {impl_->arena, 0, DType::u8, {impl_->arena->size}}, sizes, at, state, &hooks, impl_->mode == Mode::fast);
     run(index, step, impl_->inputs, impl_->outputs);
     done = device_->finish();
   } catch (StepFailure& f) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/device/round.h"
 #include "runtime/kv_cache/kv_cache.h"
 
 namespace modelc {
@@ -11,6 +12,16 @@ namespace {
 // Slots of the step memory: the batch's fields, scratch for tracing, then the values computed once a step.
 constexpr std::size_t batch_fields = 0, first_trace = 1;
 constexpr std::size_t first_value = first_trace + MapArgs::max_inputs;
+
+constexpr MapKernel round_bf16 = {"round_bf16", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+  map_rows<1>(a, begin, end, [](float x) { return math::bf16(x); });
+}};
+constexpr MapKernel round_f16 = {"round_f16", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+  map_rows<1>(a, begin, end, [](float x) { return math::f16(x); });
+}};
+constexpr MapKernel sum_of_two = {"sum_of_two", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+  map_rows<2>(a, begin, end, [](float x, float y) { return x + y; });
+}};
 
 template <class T>
 T must(Result<T> r) {
@@ -43,9 +54,9 @@ Result<Tensor> StepMemory::get(std::size_t slot, DType dtype, Shape shape) {
 }
 
 Step::Step(StepMemory& memory, Tensor arena, const StepSizes& sizes, StepAt at, State* state,
-           const std::vector<LayerHook>* hooks)
+           const std::vector<LayerHook>* hooks, bool by_policy)
     : memory_(memory), arena_(arena), sizes_(sizes), at_(at), state_(state),
-      hooks_(hooks != nullptr && !hooks->empty() ? hooks : nullptr) {
+      hooks_(hooks != nullptr && !hooks->empty() ? hooks : nullptr), by_policy_(by_policy) {
   if (at_.batch != nullptr) upload(*at_.batch);
   if (Status s = device().begin(sizes_, at_.batch, fields_); !s) throw StepFailure{std::move(s.error())};
 }
@@ -119,25 +130,31 @@ void Step::linear(const Tensor& x, const Matrix& w, std::initializer_list<Tensor
 }
 
 void Step::linear_add(const Tensor& x, const Matrix& w, const Tensor& residual, const Tensor& out,
-                      const TraceNames& names) {
-  if (!traced()) return device().linear(x, w, {&out, 1}, residual);
-  assert(names.names.size() == 1);
+                      const InnerValues& inner) {
+  const bool rounds = by_policy_ && inner.rounded != DType::f32;
+  if (!traced() && !rounds) return device().linear(x, w, {&out, 1}, residual);
+  assert(inner.names.size() == 1);
   const Tensor product = temporary(first_trace, DType::f32, out.shape);
   device().linear(x, w, {&product, 1}, {});
-  report(*names.module, *names.names.begin(), product);
-  device().linear(x, w, {&out, 1}, residual);              // once more: to the bits of an untraced call
+  round(product, inner.rounded);
+  if (traced()) report(*inner.module, *inner.names.begin(), product);
+  if (rounds) device().map(sum_of_two, std::array{residual, product}, out);
+  else device().linear(x, w, {&out, 1}, residual);         // once more: to the bits of an untraced call
 }
 
-void Step::linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out,
-                      const TraceNames& names) {
-  if (!traced()) return device().linear_map(x, w, f, out);
-  assert(static_cast<int>(names.names.size()) == w.results());
+void Step::linear_map(const Tensor& x, const Matrix& w, const Expression& f, const Tensor& out,
+                      const InnerValues& inner) {
+  if (!traced()) return device().linear_map(x, w, kernel(f), out);
+  assert(static_cast<int>(inner.names.size()) == w.results());
   std::vector<Tensor> products;
-  for (std::size_t i = 0; i < names.names.size(); ++i)
+  for (std::size_t i = 0; i < inner.names.size(); ++i)
     products.push_back(temporary(first_trace + i, DType::f32, out.shape));
   device().linear(x, w, products, {});
-  for (std::size_t i = 0; i < products.size(); ++i) report(*names.module, names.names.begin()[i], products[i]);
-  device().map(f, products, out);
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    round(products[i], inner.rounded);
+    report(*inner.module, inner.names.begin()[i], products[i]);
+  }
+  device().map(kernel(f), products, out);
 }
 
 void Step::take(const Weight& table, const Tensor& rows, float scale, const Tensor& out) {
@@ -185,8 +202,13 @@ void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch
 void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) {
   device().attend(q, k, v, args, out);
 }
-void Step::map(const MapKernel& f, std::initializer_list<Tensor> inputs, const Tensor& out) {
-  device().map(f, {inputs.begin(), inputs.size()}, out);
+void Step::map(const Expression& f, std::initializer_list<Tensor> inputs, const Tensor& out) {
+  device().map(kernel(f), {inputs.begin(), inputs.size()}, out);
+}
+void Step::round(const Tensor& x, DType to) {
+  if (!by_policy_ || to == DType::f32) return;
+  assert(x.dtype == DType::f32 && (to == DType::bf16 || to == DType::f16));
+  device().map(to == DType::bf16 ? round_bf16 : round_f16, {&x, 1}, x);
 }
 void Step::copy(const Tensor& from, const Tensor& to) { device().copy(from, to); }
 void Step::copy(const Strided& from, const Strided& to) { device().copy_strided(from, to); }
@@ -197,11 +219,11 @@ void Step::reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const
 void Step::route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights) {
   device().route(scores, bias, args, chosen, weights);
 }
-void Step::experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertWeights& w, const MapKernel& f,
+void Step::experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertWeights& w, const Expression& f,
                    const Tensor& out) {
   const ExpertArgs args = {&w.gate.matrix, &w.up.matrix,  &w.down.matrix, w.gate_bias,
                            w.up_bias,      w.down_bias,   w.gate.spec.shape[0]};
-  device().experts(x, chosen, weights, args, f, out);
+  device().experts(x, chosen, weights, args, kernel(f), out);
 }
 void Step::conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) {
   for (int i = 2; i < x.shape.rank(); ++i) {

@@ -32,10 +32,12 @@ struct LayerValue {
 };
 using LayerHook = std::function<void(const LayerValue&)>;
 
-// The names under which a fused call's inner values are traced, in the order of its blocks: {"gate_proj", "up_proj"}.
-struct TraceNames {
+// A fused call's inner values, the products: the names under which they are traced, in the order of its blocks
+// ({"gate_proj", "up_proj"}), and what the policy rounds them to.
+struct InnerValues {
   const Module* module = nullptr;
   std::initializer_list<const char*> names;
+  DType rounded = DType::f32;
 };
 
 // Stacked expert weights as a module has them: [E, f, d], [E, f, d], [E, d, f], and their biases or none.
@@ -62,6 +64,15 @@ class StepMemory {
   std::vector<const Buffer*> buffers_;
 };
 
+// An expression, and the same with values rounded where the model's policy says so: for a model that runs by it. Without the
+// second the first is for both.
+struct Expression {
+  Expression(const MapKernel& f) : plain(f), rounded(f) {}
+  Expression(const MapKernel& f, const MapKernel& by_policy) : plain(f), rounded(by_policy) {}
+  const MapKernel& plain;
+  const MapKernel& rounded;
+};
+
 // What an entry is called with beside its inputs: a Batch (which says the sequences too), Sequences, or neither.
 struct StepAt {
   const Sequences* sequences = nullptr;
@@ -80,8 +91,9 @@ class Step {
  public:
   // arena: at least the model's peak for these sizes; without one each frame gets memory of its own (constants at
   // load). `at` and state may be null for what needs none. Uploads the batch's fields; StepFailure when that fails.
+  // by_policy: values are rounded where generated code says that the model's policy does.
   Step(StepMemory& memory, Tensor arena, const StepSizes& sizes, StepAt at, State* state,
-       const std::vector<LayerHook>* hooks);
+       const std::vector<LayerHook>* hooks, bool by_policy = false);
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
@@ -129,8 +141,8 @@ class Step {
 
   // ---- kernels (device.h says what each computes)
   void linear(const Tensor& x, const Matrix& w, std::initializer_list<Tensor> outs);
-  void linear_add(const Tensor& x, const Matrix& w, const Tensor& residual, const Tensor& out, const TraceNames& names);
-  void linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out, const TraceNames& names);
+  void linear_add(const Tensor& x, const Matrix& w, const Tensor& residual, const Tensor& out, const InnerValues& inner);
+  void linear_map(const Tensor& x, const Matrix& w, const Expression& f, const Tensor& out, const InnerValues& inner);
   void take(const Weight& table, const Tensor& rows, float scale, const Tensor& out);
   void take_rows(const Tensor& x, const Tensor& rows, const Tensor& out);
   void rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out);
@@ -143,15 +155,17 @@ class Step {
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
               const Tensor& out);
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out);
-  void map(const MapKernel& f, std::initializer_list<Tensor> inputs, const Tensor& out);
+  void map(const Expression& f, std::initializer_list<Tensor> inputs, const Tensor& out);
   void copy(const Tensor& from, const Tensor& to);
   void copy(const Strided& from, const Strided& to);
   void fill(double value, const Tensor& out);
   void reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out);
   void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights);
-  void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertWeights& w, const MapKernel& f,
+  void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertWeights& w, const Expression& f,
                const Tensor& out);
   void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out);
+  // By the policy: the values of x become the nearest ones of the type (bf16 or f16; ties to even), in place. Else nothing.
+  void round(const Tensor& x, DType to);
   // Rows start .. stop of the first axis: a view. StepFailure when they are not all there.
   static Tensor rows(const Tensor& x, std::int64_t start, std::int64_t stop);
   // out[i] = start + i · by, and a list of numbers: written by the host, for the constants and once-a-step values.
@@ -172,12 +186,14 @@ class Step {
   KvCache& cache_of(const StateSlot& slot);
   void read(const Tensor& value, std::span<std::byte> to);
   Tensor temporary(std::size_t slot, DType dtype, Shape shape);
+  const MapKernel& kernel(const Expression& f) const { return by_policy_ ? f.rounded : f.plain; }
   StepMemory& memory_;
   Tensor arena_;                                           // u8
   StepSizes sizes_;
   StepAt at_;
   State* state_;
   const std::vector<LayerHook>* hooks_;                    // null when there are none
+  const bool by_policy_;
   std::int64_t top_ = 0;                                   // of the frame stack, bytes
   BatchTensors fields_;
   std::vector<Tensor> values_;                             // computed in this step, by StepValue

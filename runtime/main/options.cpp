@@ -35,8 +35,8 @@ void add_shared(CLI::App& app, Options& o, std::string& mode) {
   app.add_option("--threads", o.load.cpu.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
   app.add_option("--isa", o.load.cpu.isa, "portable, avx2, avx512 or avx512vnni; the best there is unless given");
   app.add_option("--device", o.device, "cpu, vulkan or vulkan:N (cpu)");
-  app.add_option("--mode", mode, "exact (the usual one): all in f32; fast: activations of quantised weights in 8 bits, keys and "
-                                     "values in f16")->check(CLI::IsMember({"exact", "fast"}));
+  app.add_option("--mode", mode, "exact (the usual one): all in f32; fast: as the policy says, activations of quantised "
+                                     "weights in 8 bits, keys and values in f16")->check(CLI::IsMember({"exact", "fast"}));
   app.add_flag_callback("--no-pack", [&o] { o.load.pack = PackUse::none; }, "load from the checkpoint, though a pack lies beside it");
   app.add_flag("--no-mmap", o.load.no_mmap, "read the weights into memory instead of mapping them");
   app.add_flag_callback("--no-strict", [&o] { o.load.strict = false; }, "allow tensors that the model does not have");

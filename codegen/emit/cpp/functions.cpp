@@ -203,7 +203,14 @@ class Body {
     traces(s);
   }
 
+  static std::string dtype(DType t) { return fmt::format("modelc::DType::{}", modelc::name(t)); }
+  // What the policy rounds: nothing in exact arithmetic.
+  void round(const std::string& value, DType to) {
+    if (to != DType::f32) out_ += fmt::format("{}s.round({}, {});\n", pad_, value, dtype(to));
+  }
+
   void traces(const plan::Step& s) {
+    for (const plan::Rounding& r : s.roundings) round(text(r.value), r.to);
     if (!traced_) return;
     for (const plan::Trace& t : s.traces) {
       std::string module = "*this";
@@ -218,12 +225,16 @@ class Body {
   }
 
   std::string product(std::uint32_t pack) const { return "product." + own_.packs[pack]; }
-  std::string kernel(plan::KernelId k) const { return "kernels::" + names_.kernels[k.index]; }
+  std::string kernel(plan::KernelId k) const {
+    const std::string rounded = rounded_kernel(p_.kernels[k.index], names_.kernels[k.index], names_.kernels);
+    const std::string plain = "kernels::" + names_.kernels[k.index];
+    return rounded.empty() ? plain : fmt::format("{{{}, kernels::{}}}", plain, rounded);
+  }
   static std::string braced(const std::vector<std::string>& items) { return fmt::format("{{{}}}", fmt::join(items, ", ")); }
-  std::string trace_names(const std::vector<std::string>& inner) const {
+  std::string inner_values(const std::vector<std::string>& inner, DType rounded) const {
     std::vector<std::string> quoted;
     for (const std::string& n : inner) quoted.push_back(string_literal(n));
-    return fmt::format("{{this, {}}}", braced(quoted));
+    return fmt::format("{{this, {}{}}}", braced(quoted), rounded == DType::f32 ? "" : ", " + dtype(rounded));
   }
 
   void step(const plan::Linear& k, const plan::Step& s) {
@@ -232,10 +243,10 @@ class Body {
     line("s.linear(", {text(k.x), product(k.pack), braced(outs)}, ");", s);
   }
   void step(const plan::LinearAdd& k, const plan::Step& s) {
-    line("s.linear_add(", {text(k.x), product(k.pack), text(k.residual), text(k.out), trace_names({k.inner})}, ");", s);
+    line("s.linear_add(", {text(k.x), product(k.pack), text(k.residual), text(k.out), inner_values({k.inner}, k.rounded)}, ");", s);
   }
   void step(const plan::LinearMap& k, const plan::Step& s) {
-    line("s.linear_map(", {text(k.x), product(k.pack), kernel(k.kernel), text(k.out), trace_names(k.inner)}, ");", s);
+    line("s.linear_map(", {text(k.x), product(k.pack), kernel(k.kernel), text(k.out), inner_values(k.inner, k.rounded)}, ");", s);
   }
   void step(const plan::Take& k, const plan::Step& s) {
     line("s.take(", {path(k.table), text(k.rows), float_literal(k.scale), text(k.out)}, ");", s);
@@ -299,9 +310,10 @@ class Body {
   void step(const plan::Rearrange& k, const plan::Step& s) {
     plan::Step plain = s;                                    // the comment stands at the first line, the traces after the last
     plain.traces.clear();
+    plain.roundings.clear();
     if (k.fill) line("s.fill(", {double_literal(*k.fill), text(k.out)}, ");", plain), plain.replaces.clear();
     for (std::size_t i = 0; i < k.parts.size(); ++i) {
-      if (i + 1 == k.parts.size()) plain.traces = s.traces;
+      if (i + 1 == k.parts.size()) plain.traces = s.traces, plain.roundings = s.roundings;
       line("s.copy(", {layout(k.parts[i].from, k.parts[i].read), layout(k.out, k.parts[i].write)}, ");", plain);
       plain.replaces.clear();
     }
@@ -395,6 +407,7 @@ class Body {
         text_[b.index] = local;
       }
     }
+    for (const plan::Carried& c : r.carried) round(text_[c.current.index], c.rounded);
     const std::string variable = scope_.unique(r.variable);
     element_ = variable;
     element_class_ = list->elements[0];
@@ -410,6 +423,7 @@ class Body {
       pad_ += "  ";
     }
     steps(r.body);
+    for (const plan::Carried& c : r.carried) round(text_[c.next.index], c.rounded);
     pad_ = outer;
     if (is_mixed) out_ += pad_ + "  }, one);\n";
     for (const plan::Carried& c : r.carried)

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "codegen/emit/cpp/pieces.h"
 #include "codegen/emit/operators.h"
 #include "codegen/plan/printer.h"
@@ -14,9 +16,15 @@ namespace {
 using graph::OpKind;
 using plan::MapNode;
 
+bool rounds(const MapNode& n) {
+  return n.kind == MapNode::Kind::op && n.op == OpKind::cast && (n.dtype == DType::bf16 || n.dtype == DType::f16);
+}
+
 class Expression {
  public:
-  Expression(const plan::MapKernel& k, const std::vector<std::string>& all_kernels) : k_(k), uses_(k.nodes.size(), 0), local_(k.nodes.size()) {
+  // by_policy: rounding where the kernel says so; else those places are passed over.
+  Expression(const plan::MapKernel& k, const std::vector<std::string>& all_kernels, bool by_policy)
+      : k_(k), by_policy_(by_policy), uses_(k.nodes.size(), 0), local_(k.nodes.size()) {
     for (const MapNode& n : k.nodes)
       for (std::uint32_t o : n.operands) ++uses_[o];
     Scope scope({"a", "begin", "end", "math"});
@@ -54,6 +62,7 @@ class Expression {
     }
     if (!local_[at].empty()) return local_[at];
     const auto arg = [&](std::size_t i, bool alone) { return text(n.operands[i], alone); };
+    if (rounds(n)) return by_policy_ ? fmt::format("math::{}({})", name(n.dtype), arg(0, true)) : arg(0, top);
     std::string s;
     if (const char* sign = infix(n.op)) s = fmt::format("{} {} {}", arg(0, false), sign, arg(1, false));
     else if (const char* c = comparison(n.op)) s = fmt::format("{} {} {} ? 1.0F : 0.0F", arg(0, false), c, arg(1, false));
@@ -72,6 +81,7 @@ class Expression {
   }
 
   const plan::MapKernel& k_;
+  const bool by_policy_;
   std::vector<int> uses_;
   std::vector<std::string> local_, inputs_, types_;
   std::string locals_;
@@ -79,13 +89,16 @@ class Expression {
 
 }  // namespace
 
-std::string kernel_text(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels, bool shader) {
-  const Expression e(kernel, all_kernels);
+namespace {
+
+// The kernel as a constant.
+std::string kernel_constant(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels,
+                            bool shader, bool by_policy) {
+  const Expression e(kernel, all_kernels, by_policy);
   std::vector<std::string> parameters;
   for (std::size_t i = 0; i < e.inputs().size(); ++i) parameters.push_back(e.types()[i] + " " + e.inputs()[i]);
-  std::string s = fmt::format("// {}\n", comment_text(plan::expression(kernel)));
-  s += fmt::format("constexpr MapKernel {} = {{{}, [](const MapArgs& a, std::int64_t begin, std::int64_t end) {{\n", name,
-                   string_literal(name));
+  std::string s = fmt::format("constexpr MapKernel {} = {{{}, [](const MapArgs& a, std::int64_t begin, std::int64_t end) {{\n", name,
+                              string_literal(name));
   const std::string head = e.typed() ? fmt::format("  modelc::map_typed<{}>(a, begin, end, [](", fmt::join(e.types(), ", "))
                                      : fmt::format("  modelc::map_rows<{}>(a, begin, end, [](", e.inputs().size());
   const std::string body = e.locals().empty() ? fmt::format("{{ return {}; }});", e.result()) : "{";
@@ -98,6 +111,23 @@ std::string kernel_text(const plan::MapKernel& kernel, const std::string& name, 
     s += locals + fmt::format("    return {};\n  }});\n", e.result());
   }
   return s + (shader ? fmt::format("}}, shaders::{}}};\n", name) : "}};\n");
+}
+
+}  // namespace
+
+std::string rounded_kernel(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels) {
+  if (std::none_of(kernel.nodes.begin(), kernel.nodes.end(), rounds)) return "";
+  Scope scope;
+  for (const std::string& other : all_kernels) scope.unique(other);
+  return scope.unique(name + "_rounded");
+}
+
+std::string kernel_text(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels, bool shader) {
+  const std::string comment = fmt::format("// {}\n", comment_text(plan::expression(kernel)));
+  const std::string rounded = rounded_kernel(kernel, name, all_kernels);
+  std::string s = comment + kernel_constant(kernel, name, all_kernels, shader, false);
+  if (!rounded.empty()) s += kernel_constant(kernel, rounded, all_kernels, false, true);
+  return s;
 }
 
 }  // namespace modelc::emit

@@ -10,7 +10,10 @@ namespace modelc::emit {
 
 // The lambda of a kernel's expression: "[](float gate, float up) { return math::silu(gate) * up; }", and the kernel.
 // With `shader`, the one of the same name in namespace shaders goes with it.
+// One that rounds by the policy is two: plain, and `rounded_kernel`.
 std::string kernel_text(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels, bool shader);
+// The name of the kernel that rounds; "" where there is nothing to round.
+std::string rounded_kernel(const plan::MapKernel& kernel, const std::string& name, const std::vector<std::string>& all_kernels);
 
 // `{.shape = {…}, .formula = …}`, continued lines indented by `indent`.
 // `use` is where the module that holds the weight is asked for, when that says more than the declaration.

@@ -57,6 +57,7 @@ class Expression {
     }
     if (!local_[at].empty()) return local_[at];
     const auto arg = [&](std::size_t i, bool alone) { return text(n.operands[i], alone); };
+    if (n.op == OpKind::cast && (n.dtype == DType::bf16 || n.dtype == DType::f16)) return arg(0, top);   // there is no mode but exact
     std::string s;
     if (const char* sign = infix(n.op)) s = fmt::format("{} {} {}", arg(0, false), sign, arg(1, false));
     else if (const char* c = comparison(n.op)) s = fmt::format("{} {} {} ? 1.0 : 0.0", arg(0, false), c, arg(1, false));

@@ -20,10 +20,7 @@ struct Slot {
   Shared array;
   const Batch* batch = nullptr;
   const Sequences* sequences = nullptr;
-  bool carried = false;                          // by a loop: of the residual's type, and what is added to it
-  // Kept in f32 whatever the policy says: a cast's result, and what is computed from one up to the end of its module.
-  enum class Kept : std::uint8_t { no, computed, cast };
-  Kept kept = Kept::no;
+  Flow flow = {};                                // of the rounding that a policy asks for
 };
 
 // Where code runs: an instance, and inside a repeat the element at hand.
@@ -272,7 +269,11 @@ struct Evaluator::Impl {
       return {};
     };
     switch (op.kind) {
-      case OpKind::weight: return set(weight(at, op.member));
+      case OpKind::weight: {
+        const WeightDecl* decl = weight_of(module, find(at, op.member).first);
+        values[op.results[0].index].flow = flow_of_weight(*decl);
+        return set(weight(at, op.member));
+      }
       case OpKind::constant_ref: return set(constant(at, op.member));
       case OpKind::literal:
         return set(std::make_shared<const Array>(array({}, {static_cast<float>(real_attr(op, "value", 0))})));
@@ -335,30 +336,25 @@ struct Evaluator::Impl {
     const Reference reference = reference_of(op.kind);
     if (reference == nullptr) return failure("operation", what + " is not carried out yet");
     if (Status s = reference(c); !s) return s;
-    bool carried = false, kept = false;
-    for (const auto& v : op.operands) kept = kept || (v && values[v->index].kept != Slot::Kept::no);
-    if (info(op.kind).elementwise)
-      for (const auto& v : op.operands) carried = carried || (v && values[v->index].carried);
+    std::vector<Flow> flows;
+    for (const auto& v : op.operands)
+      if (v) flows.push_back(values[v->index].flow);
     if (c.state != nullptr) round_state(*c.state);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       const Value& v = f.values[op.results[i].index];
       if (Status s = check_range(c.results[i], v.type, what, "integer-range"); !s) return s;
-      // `as f32` says so by a cast, which is there for nothing else where the value is f32 without a policy.
-      const bool cast = op.kind == OpKind::cast && v.type.dtype == DType::f32;
-      // The result of a module that is expanded in place, which carries its stage, is of the module's type again.
-      const bool goes_on = kept && v.type.dtype == DType::f32 && v.stage.empty();
-      if (precision.compute && !cast && !goes_on) {
-        const auto path = [&] {
-          if (v.stage.empty()) return at.path;
+      Rounded made;
+      if (precision.compute) {
+        std::string path = at.path;
+        if (!v.stage.empty()) {
           const auto [from, rest] = start(at, v.stage);
-          return join_path(from->path, rest);
-        };
-        const DType own = precision.compute(path());
-        round(c.results[i], carried && bits(precision.residual) > bits(own) ? precision.residual : own);
+          path = join_path(from->path, rest);
+        }
+        made = rounded_result(precision, op, v, flows, precision.compute(path));
+        round(c.results[i], made.to);
       }
       values[op.results[i].index].array = std::make_shared<const Array>(std::move(c.results[i]));
-      values[op.results[i].index].carried = carried;
-      values[op.results[i].index].kept = cast ? Slot::Kept::cast : goes_on ? Slot::Kept::computed : Slot::Kept::no;
+      values[op.results[i].index].flow = made.flow;
     }
     return {};
   }
@@ -377,20 +373,17 @@ struct Evaluator::Impl {
   }
   // What a module gives is of its type, unless its last word is a cast.
   void settle(Slot& s, const std::string& path) const {
-    if (!precision.compute || s.array == nullptr || s.kept != Slot::Kept::computed) return;
-    s.kept = Slot::Kept::no;
-    Array a = *s.array;
-    round(a, precision.compute(path));
-    s.array = std::make_shared<const Array>(std::move(a));
+    if (precision.compute && s.array != nullptr) apply(s, rounded_call(s.flow, precision.compute(path)));
   }
   // What a loop hands on is of the residual's type.
   void carry(Slot& s) const {
-    if (!precision.compute || s.array == nullptr) return;
-    s.carried = true;
-    s.kept = Slot::Kept::no;
-    if (precision.residual == DType::f32 || s.array->dtype != DType::f32) return;
+    if (precision.compute && s.array != nullptr) apply(s, rounded_carry(precision));
+  }
+  static void apply(Slot& s, const Rounded& rounded) {
+    s.flow = rounded.flow;
+    if (rounded.to == DType::f32 || s.array->dtype != DType::f32) return;
     Array a = *s.array;
-    round(a, precision.residual);
+    round(a, rounded.to);
     s.array = std::make_shared<const Array>(std::move(a));
   }
 

@@ -20,6 +20,7 @@
 #include "frontend/graph/eval/batch.h"
 #include "frontend/graph/eval/reference.h"
 #include "frontend/graph/graph.h"
+#include "frontend/graph/rounding.h"
 #include "runtime/base/result.h"
 
 namespace modelc::graph::eval {
@@ -39,11 +40,8 @@ struct Output {
   Array value;
 };
 
-// The types that a policy rounds values to as they are made. By default all are f32: exact arithmetic.
-struct Precision {
-  std::function<DType(const std::string& path)> compute = {};   // of the activations of the module there; none: f32
-  DType residual = DType::f32, cache = DType::f32, state = DType::f32;
-};
+// What `set_precision` takes: by default all are f32, exact arithmetic.
+using graph::Precision;
 
 class Evaluator {
  public:

@@ -7,7 +7,6 @@
 #include "frontend/graph/eval/evaluator.h"
 #include "frontend/graph/printer.h"
 #include "frontend/graph/reader.h"
-#include "frontend/sema/sections.h"
 #include "modules_support.h"
 
 using namespace modelc;
@@ -40,7 +39,7 @@ std::map<std::string, std::vector<float>> values(std::string_view policy, bool f
     for (std::size_t i = 0; i < v.size(); ++i) v[i] = 0.3F * std::sin(static_cast<float>(i * 7 + name.size()));
     return v;
   });
-  if (follow) e.set_precision(sema::precision_of(program->graph));
+  if (follow) e.set_precision(graph::precision_of(program->graph));
   std::map<std::string, std::vector<float>> seen;
   e.set_trace([&](const std::string& path, const eval::Array& a) { seen[path] = a.reals; });
   auto batch = e.batch({{.slot = 0, .tokens = 3}}, eval::Outputs::all);
@@ -106,7 +105,7 @@ std::vector<float> under_bf16(const std::string& text, const std::string& declar
   const auto read = graph::read(graph::print(program->graph));         // the graph's text keeps it
   REQUIRE(read);
   eval::Evaluator e(*read, [](const std::string&, const graph::WeightDecl&) { return std::nullopt; });
-  e.set_precision(sema::precision_of(*read));
+  e.set_precision(graph::precision_of(*read));
   auto batch = e.batch({{.slot = 0, .tokens = 1}}, eval::Outputs::all);
   REQUIRE(batch.ok());
   auto out = e.run("forward", {{"x", eval::array({1, 4}, {0.5F, 0.25F, 3.0F, 7.0F})}, {"at", *batch}});
@@ -115,6 +114,30 @@ std::vector<float> under_bf16(const std::string& text, const std::string& declar
 }
 
 }  // namespace
+
+TEST_CASE("an input and a param that declare f32 are kept, and what is computed from them") {
+  const auto by_weight = [](const std::string& param, const std::string& input, const std::string& text) {
+    const std::string forward = "forward(x: " + input + "[tokens, 4], at: Batch) -> out: f32[tokens, 4] { " + text + " }";
+    Model m(around("d: dim", "k: Leaf(c.d)\n" + forward + "\npolicy { compute: bf16 }",
+                   "module Leaf(n: dim) { param w: " + param + "[n] = 1.1  forward(x: [..., n]) -> f32[..., n] { return x * w } }"));
+    m.config(R"({"d": 4})");
+    INFO(m.messages());
+    const auto& program = m.program();
+    REQUIRE(program.has_value());
+    eval::Evaluator e(program->graph, [](const std::string&, const graph::WeightDecl&) { return std::nullopt; });
+    e.set_precision(graph::precision_of(program->graph));
+    auto batch = e.batch({{.slot = 0, .tokens = 1}}, eval::Outputs::all);
+    REQUIRE(batch.ok());
+    auto out = e.run("forward", {{"x", eval::array({1, 4}, {0.5F, 0.25F, 3.0F, 7.0F})}, {"at", *batch}});
+    if (!out) FAIL(out.error().text());
+    return is_bf16(out->front().value.reals);
+  };
+  CHECK(by_weight("", "", "return k(x)"));
+  CHECK_FALSE(by_weight("f32", "", "return k(x)"));
+  CHECK(by_weight("", "", "return x * 1.1"));
+  CHECK_FALSE(by_weight("", "f32", "return x * 1.1"));
+  CHECK_FALSE(by_weight("", "f32", "return k(x)"));
+}
 
 TEST_CASE("`as f32` is kept under a policy, up to the end of its module or a cast back") {
   const auto times = [](float by, bool round) {

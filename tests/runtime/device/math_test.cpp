@@ -3,9 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <limits>
+
+#include "runtime/device/round.h"
+#include "runtime/encoding/convert.h"
 
 namespace math = modelc::math;
 
@@ -78,4 +83,21 @@ TEST_CASE("signs, zeros and NaN of the rest") {
   CHECK(std::fabs(math::softplus(0.0F) - 0.693147F) < 1e-6F);
   CHECK(math::softplus(50.0F) == 50.0F);
   CHECK(math::rsqrt(4.0F) == 0.5F);
+}
+
+TEST_CASE("rounding to bf16 and f16 is that of the conversions, bit for bit") {
+  const auto same = [](float got, float wanted) {
+    return std::bit_cast<std::uint32_t>(got) == std::bit_cast<std::uint32_t>(wanted) || (std::isnan(got) && std::isnan(wanted));
+  };
+  std::size_t wrong = 0;
+  const auto one = [&](std::uint32_t bits) {
+    const auto x = std::bit_cast<float>(bits);
+    wrong += same(math::bf16(x), modelc::f32_from_bf16(modelc::bf16_from_f32(x))) ? 0 : 1;
+    wrong += same(math::f16(x), modelc::f32_from_f16(modelc::f16_from_f32(x))) ? 0 : 1;
+  };
+  for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 977) one(static_cast<std::uint32_t>(bits));
+  // Around every number of either type and every point between two: ties and their neighbours.
+  for (std::uint32_t high = 0; high < (1U << 19); ++high)
+    for (const std::uint32_t low : {0U, 1U, 0xFFFU, 0x1000U, 0x1001U, 0x1FFFU}) one(high << 13 | low);
+  CHECK(wrong == 0);
 }

@@ -1,4 +1,6 @@
 #include "runtime/device/step.h"
+
+#include "runtime/device/round.h"
 #include "tests/runtime/device/llama_support.h"
 
 using namespace modelc;
@@ -121,4 +123,59 @@ TEST_CASE("fused calls are taken apart when they are traced, to the same bits") 
   CHECK(values_of(sum) == values_of(sum2));
   CHECK(names == std::vector<std::string>{"model.layers.0.mlp.gate_proj", "model.layers.0.mlp.up_proj",
                                           "model.layers.0.mlp.down_proj"});
+}
+
+TEST_CASE("a step that runs by the policy rounds where it is told to, and takes fused calls apart to do so; another does not") {
+  Setting s;
+  const auto llama = random_llama({.device = std::shared_ptr<Device>(s.device.get(), [](Device*) {})});
+  std::vector<std::string> names;
+  const std::vector<LayerHook> hooks = {[&](const LayerValue& v) { names.emplace_back(v.name); }};
+  Step exact(s.memory, s.arena, {1, 1, 1}, nullptr, nullptr, nullptr);
+  Step rounding(s.memory, s.arena, {1, 1, 1}, nullptr, nullptr, nullptr, true),
+      traced(s.memory, s.arena, {1, 1, 1}, nullptr, nullptr, &hooks, true);
+  const auto& mlp = llama->model.layers[0].mlp;
+  const Buffers b(exact, 1024);
+  const Tensor x = b.view(0, {1, 32}), y = b.view(128, {1, 48}), z = b.view(320, {1, 48}), product = b.view(512, {1, 32}),
+               sum = b.view(640, {1, 32}), again = b.view(768, {1, 32});
+  const auto bf16 = [](std::vector<float> v) {
+    for (float& e : v) e = math::bf16(e);
+    return v;
+  };
+  exact.arange(y, -1, 0.0371F);
+  const std::vector<float> before = values_of(y);
+  exact.round(y, DType::bf16);
+  CHECK(values_of(y) == before);
+  rounding.round(y, DType::f32);
+  CHECK(values_of(y) == before);
+  rounding.round(y, DType::bf16);
+  CHECK(values_of(y) == bf16(before));
+  CHECK(values_of(y) != before);
+
+  constexpr MapKernel plain = {"plain", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+    map_rows<1>(a, begin, end, [](float p) { return p * 1.1F; });
+  }};
+  constexpr MapKernel rounded = {"rounded", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+    map_rows<1>(a, begin, end, [](float p) { return math::bf16(p * 1.1F); });
+  }};
+  exact.map({plain, rounded}, {y}, z);
+  const std::vector<float> wide = values_of(z);
+  rounding.map({plain, rounded}, {y}, z);
+  CHECK(values_of(z) == bf16(wide));
+  rounding.map(plain, {y}, z);
+  CHECK(values_of(z) == wide);
+
+  // The product is rounded before it is added.
+  exact.arange(x, 3, 0.01F);
+  exact.linear(y, mlp.product.down_proj, {product});
+  std::vector<float> wanted = bf16(values_of(product));
+  for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += values_of(x)[i];
+  rounding.linear_add(y, mlp.product.down_proj, x, sum, {&mlp, {"down_proj"}, DType::bf16});
+  CHECK(values_of(sum) == wanted);
+  traced.linear_add(y, mlp.product.down_proj, x, again, {&mlp, {"down_proj"}, DType::bf16});
+  CHECK(values_of(again) == wanted);
+  CHECK(names.size() == 1);
+  rounding.linear_add(y, mlp.product.down_proj, x, sum, {&mlp, {"down_proj"}});
+  exact.linear_add(y, mlp.product.down_proj, x, again, {&mlp, {"down_proj"}, DType::bf16});
+  CHECK(values_of(sum) == values_of(again));
+  CHECK(values_of(sum) != wanted);
 }
