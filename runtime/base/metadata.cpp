@@ -267,6 +267,17 @@ MetadataBuilder& MetadataBuilder::add_i32s(std::string_view key, std::span<const
   return *this;
 }
 
+MetadataBuilder& MetadataBuilder::add_bytes(std::string_view key, std::string_view bytes) {
+  begin(key, MetadataType::array);
+  put(static_cast<std::uint32_t>(MetadataType::u8));
+  MetadataNode& node = store_.entries.back().value;
+  node.element = MetadataType::u8;
+  node.count = static_cast<std::uint32_t>(bytes.size());
+  node.offset = put(std::uint64_t{bytes.size()}) + 8;
+  for (char b : bytes) put(static_cast<std::uint8_t>(b));
+  return *this;
+}
+
 MetadataBuilder& MetadataBuilder::add_bools(std::string_view key, const std::vector<bool>& values) {
   begin(key, MetadataType::array);
   put(static_cast<std::uint32_t>(MetadataType::boolean));

@@ -120,6 +120,7 @@ class MetadataBuilder {
   MetadataBuilder& add_strings(std::string_view key, std::span<const std::string> values);
   MetadataBuilder& add_f32s(std::string_view key, std::span<const float> values);
   MetadataBuilder& add_i32s(std::string_view key, std::span<const std::int32_t> values);
+  MetadataBuilder& add_bytes(std::string_view key, std::string_view bytes);              // an array of u8
   MetadataBuilder& add_bools(std::string_view key, const std::vector<bool>& values);
   // A value of another file's metadata under this key, with its type.
   MetadataBuilder& add_value(std::string_view key, const MetadataValue& value);

@@ -19,9 +19,9 @@ constexpr std::array<std::string_view, 18> ignored = {
     "inference_mode", "layers_pattern",         "layers_to_transform", "loftq_config", "lora_dropout",   "megatron_config",
     "megatron_core", "peft_version",            "qalora_group_size",   "revision",     "runtime_config", "task_type"};
 // Keys whose other values change the weights in ways that are not carried out: they may be false, null or empty.
-constexpr std::array<std::string_view, 8> off_only = {
-    "alora_invocation_tokens", "arrow_config", "layer_replication", "lora_bias", "target_parameters", "trainable_token_indices", "use_dora",
-    "use_qalora"};
+constexpr std::array<std::string_view, 13> off_only = {
+    "alora_invocation_tokens", "arrow_config", "kasa_config", "layer_replication", "lora_bias", "lora_ga_config", "monteclora_config",
+    "target_parameters", "trainable_token_indices", "use_bdlora", "use_dora", "use_qalora", "velora_config"};
 constexpr std::array<std::string_view, 11> bound = {
     "alpha_pattern", "bias",         "fan_in_fan_out", "init_lora_weights", "lora_alpha", "modules_to_save", "peft_type",
     "r",             "rank_pattern", "target_modules", "use_rslora"};

@@ -18,6 +18,7 @@ Encoding with_blocks_of_32(Encoding e) {
     case Encoding::q4_k: return Encoding::q5_0;
     case Encoding::q5_k: return Encoding::q5_1;
     case Encoding::q6_k: return Encoding::q8_0;
+    case Encoding::iq4_xs: return Encoding::iq4_nl;
     default: return Encoding::q4_0;
   }
 }

@@ -40,6 +40,8 @@ BlockEncoder block_encoder(Encoding encoding) {
     case Encoding::q4_k: return blocks::to_q4_k;
     case Encoding::q5_k: return blocks::to_q5_k;
     case Encoding::q6_k: return blocks::to_q6_k;
+    case Encoding::iq4_nl: return blocks::to_iq4_nl;
+    case Encoding::iq4_xs: return blocks::to_iq4_xs;
     case Encoding::tq1_0: return blocks::to_tq1_0;
     case Encoding::tq2_0: return blocks::to_tq2_0;
     default: return nullptr;

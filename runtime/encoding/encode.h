@@ -10,7 +10,7 @@ namespace modelc {
 
 // One block of `block_elements(encoding)` elements into `block_bytes(encoding)` bytes.
 using BlockEncoder = void (*)(const float* from, std::byte* block);
-// Null for what cannot be written: integers, and the IQ types, whose quantisers need a record of activations.
+// Null for what cannot be written: integers, and the IQ types but IQ4_NL and IQ4_XS, whose quantisers need a record of activations.
 BlockEncoder block_encoder(Encoding encoding);
 
 // Whole blocks: `from.size()` is a multiple of block_elements(encoding). Elements must be finite where the encoding is

@@ -21,6 +21,9 @@ void to_q3_k(const float* x, std::byte* b);
 void to_q4_k(const float* x, std::byte* b);
 void to_q5_k(const float* x, std::byte* b);
 void to_q6_k(const float* x, std::byte* b);
+// encode_iq.cpp
+void to_iq4_nl(const float* x, std::byte* b);
+void to_iq4_xs(const float* x, std::byte* b);
 
 inline void put_u16(std::byte* p, std::uint16_t v) {
   p[0] = static_cast<std::byte>(v);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "runtime/base/base64.h"
 #include "runtime/base/strings.h"
 #include "runtime/tokenizer/unicode.h"
 #include "runtime/tokenizer/utf8.h"
@@ -11,30 +12,6 @@ namespace modelc {
 namespace {
 
 Error wrong(const std::string& what) { return {"tokenizer-charsmap", "the table of replacements " + what, {}, {}}; }
-
-// The bytes of base64 text; nothing where it is not.
-std::optional<std::string> from_base64(std::string_view text) {
-  while (text.ends_with('=')) text.remove_suffix(1);
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3 + 3);
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const int digit = c >= 'A' && c <= 'Z'   ? c - 'A'
-                      : c >= 'a' && c <= 'z' ? c - 'a' + 26
-                      : c >= '0' && c <= '9' ? c - '0' + 52
-                      : c == '+'             ? 62
-                      : c == '/'             ? 63
-                                             : -1;
-    if (digit < 0) return std::nullopt;
-    bits = (bits << 6) | static_cast<std::uint32_t>(digit);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>((bits >> count) & 0xFF);
-  }
-  return bytes;
-}
 
 bool has_value(std::uint32_t unit) { return ((unit >> 8) & 1) != 0; }
 std::uint32_t value(std::uint32_t unit) { return unit & 0x7FFFFFFFu; }

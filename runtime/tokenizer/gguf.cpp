@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/base64.h"
 #include "runtime/base/strings.h"
 #include "runtime/tokenizer/bpe.h"
 #include "runtime/tokenizer/gguf_patterns.h"
@@ -175,12 +176,13 @@ class GgufReader {
     root_.set("post_processor", std::move(s));
   }
 
+  bool fills_up(std::size_t i, const std::string& token) const { return types_[i] == unused && token == "[PAD" + std::to_string(i) + "]"; }
   // Tokens that stand twice keep their first number; the others are rows that no text reaches, as are those that writers
   // fill a vocabulary up with to the rows of its model.
   JsonObject vocabulary_json(const std::vector<std::string>& spelled) const {
     JsonObject vocabulary;
     for (std::size_t i = 0; i < spelled.size(); ++i)
-      if (types_[i] != unused || spelled[i] != "[PAD" + std::to_string(i) + "]")
+      if (!fills_up(i, spelled[i]))
         vocabulary.append(JsonMember{spelled[i], Json(static_cast<std::int64_t>(i)), 0, 0});
     return vocabulary;
   }
@@ -219,7 +221,7 @@ class GgufReader {
       return false;
     }
     for (std::size_t i = 0; i < tokens_.size(); ++i)
-      static_cast<void>(vocabulary.add(tokens_[i], static_cast<std::int32_t>(i)));
+      if (!fills_up(i, tokens_[i])) static_cast<void>(vocabulary.add(tokens_[i], static_cast<std::int32_t>(i)));
     return true;
   }
 
@@ -255,7 +257,7 @@ class GgufReader {
       std::string bytes;
       for (std::size_t i = 0; i < map->size(); ++i) bytes += static_cast<char>(map->at(i).as_int().value_or(0));
       JsonObject precompiled = stage("Precompiled");
-      precompiled.set("precompiled_charsmap", base64(bytes));
+      precompiled.set("precompiled_charsmap", to_base64(bytes));
       root_.set("normalizer", std::move(precompiled));
     }
     const auto metaspace = [&] {
@@ -268,11 +270,12 @@ class GgufReader {
     if (flag("remove_extra_whitespaces", true)) cuts.emplace_back(stage("WhitespaceSplit"));
     cuts.emplace_back(metaspace());
     root_.set("pre_tokenizer", sequence("pretokenizers", std::move(cuts)));
-    root_.set("decoder", metaspace());
-    surround(false, true);
     Unigram::Options options;
     options.unknown = static_cast<std::int32_t>(id("unknown_token_id"));
     options.byte_fallback = vocabulary.find("<0x00>") >= 0;
+    if (options.byte_fallback) root_.set("decoder", sequence("decoders", JsonArray{stage("ByteFallback"), metaspace()}));
+    else root_.set("decoder", metaspace());
+    surround(false, true);
     return std::make_unique<Unigram>(std::move(vocabulary), scores_, options);
   }
 
@@ -304,17 +307,6 @@ class GgufReader {
     model.set("max_input_chars_per_word", 100);
     model.set("vocab", vocabulary_json(spelled));
     root_.set("model", std::move(model));
-  }
-
-  static std::string base64(std::string_view bytes) {
-    constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string out;
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-      std::uint32_t three = 0;
-      for (std::size_t k = 0; k < 3; ++k) three = (three << 8) | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-      for (std::size_t k = 0; k < 4; ++k) out += i + k <= bytes.size() ? digits[(three >> (18 - 6 * k)) & 63] : '=';
-    }
-    return out;
   }
 
   const Metadata& metadata_;

@@ -4,6 +4,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/tokenizer/gguf.h"
+#include "runtime/tokenizer/gguf_ids.h"
 #include "runtime/tokenizer/gguf_writer.h"
 #include "runtime/tokenizer/tokenizer.h"
 
@@ -99,13 +100,8 @@ Result<TokenizerFiles> folder_tokenizer(const Metadata& metadata, const std::str
     if (!before) return std::move(before.error());
     auto after = Tokenizer::parse(dump(out.tokenizer), "tokenizer.json");
     if (!after) return std::move(after.error());
-    for (std::int32_t id = 0; id < before->id_end(); ++id) {
-      const std::int32_t one[] = {id};
-      const std::string text = before->decode(one, false);
-      const auto a = before->encode(text), b = after->encode(text);
-      if (bool(a) != bool(b) || (a && *a != *b))
-        return Error{"tokenizer-unsupported", name + ": as tokenizer.json its tokenizer would give the text " + quote(text, 60) + " other ids", {}, "--no-tokenizer"};
-    }
+    if (const auto text = text_with_other_ids(*before, *after))
+      return Error{"tokenizer-unsupported", name + ": as tokenizer.json its tokenizer would give the text " + quote(*text, 60) + " other ids", {}, "--no-tokenizer"};
   }
   const auto tokens = metadata.find("tokenizer.ggml.tokens");
   const auto token = [&](std::int64_t id) -> std::optional<std::string> {
@@ -115,7 +111,9 @@ Result<TokenizerFiles> folder_tokenizer(const Metadata& metadata, const std::str
   };
   JsonObject config, generation;
   for (const auto& [key, spelled, numbered] : {std::tuple{"bos_token_id", "bos_token", "bos_token_id"}, {"eos_token_id", "eos_token", ""},
-                                               {"unknown_token_id", "unk_token", ""}, {"padding_token_id", "pad_token", "pad_token_id"}}) {
+                                               {"unknown_token_id", "unk_token", ""}, {"padding_token_id", "pad_token", "pad_token_id"},
+                                               {"cls_token_id", "cls_token", ""}, {"seperator_token_id", "sep_token", ""},
+                                               {"mask_token_id", "mask_token", ""}}) {
     const auto id = id_of(metadata, key);
     if (!id) continue;
     if (const auto text = token(*id)) config.set(spelled, *text);

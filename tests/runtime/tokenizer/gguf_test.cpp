@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "runtime/base/json.h"
+#include "runtime/tokenizer/gguf_writer.h"
 #include "runtime/tokenizer/tokenizer.h"
 
 using namespace modelc;
@@ -115,6 +116,110 @@ TEST_CASE("words in parts, marked where they begin") {
         text.find("xxxxx") == std::string::npos && text.find("ababab") == std::string::npos)
       CHECK(*tokenizer->encode(text) == ids_of(*c.find("ids_with_special")));
   }
+}
+
+// A tokenizer.json as a GGUF's metadata, filled up to so many rows.
+Metadata written(const TokenizerFiles& files, std::int64_t rows) {
+  MetadataBuilder builder;
+  std::vector<std::string> lost;
+  const Status status = add_gguf_tokenizer(files, rows, builder, lost);
+  REQUIRE_MESSAGE(status, status.error().text());
+  return builder.build();
+}
+std::string refused(const Json& tokenizer) {
+  MetadataBuilder builder;
+  std::vector<std::string> lost;
+  TokenizerFiles files;
+  files.tokenizer = tokenizer;
+  const Status status = add_gguf_tokenizer(files, 1000, builder, lost);
+  REQUIRE_FALSE(status);
+  CHECK(builder.build().empty());
+  return status.error().message;
+}
+std::string key(const Metadata& metadata, const std::string& name) {
+  const auto value = metadata.find("tokenizer.ggml." + name);
+  return value ? value->text() : "";
+}
+// The members of the tokenizer_config.json that a converter asks for.
+Json spelled(std::initializer_list<std::pair<const char*, const char*>> tokens) {
+  JsonObject config;
+  for (const auto& [name, token] : tokens) config.set(name, token);
+  return Json(std::move(config));
+}
+
+TEST_CASE("Unigram goes into the metadata and back, with the reference's ids") {
+  TokenizerFiles files;
+  files.tokenizer = read("t5.tokenizer.json");
+  files.tokenizer_config = spelled({{"eos_token", "</s>"}, {"unk_token", "<unk>"}, {"pad_token", "<pad>"}});
+  const Metadata metadata = written(files, 320);
+  CHECK(key(metadata, "model") == "\"t5\"");
+  CHECK(key(metadata, "add_space_prefix") == "true");
+  CHECK(key(metadata, "remove_extra_whitespaces") == "true");
+  CHECK(key(metadata, "unknown_token_id") == "2");
+  CHECK(key(metadata, "eos_token_id") == "1");
+  CHECK(key(metadata, "padding_token_id") == "0");
+  CHECK(metadata.find("tokenizer.ggml.tokens")->size() == 320);
+  CHECK(metadata.find("tokenizer.ggml.precompiled_charsmap")->element_type() == MetadataType::u8);
+  check("t5", metadata);
+  const auto back = folder_tokenizer(metadata, "x.gguf");
+  REQUIRE_MESSAGE(back, back.error().text());
+  CHECK(*back->tokenizer.find("model")->find("type")->as_string() == "Unigram");
+  CHECK(*back->tokenizer.find("normalizer")->find("precompiled_charsmap")->as_string() ==
+        *files.tokenizer.find("normalizer")->find("precompiled_charsmap")->as_string());
+  check("t5", written(*back, 320));
+
+  // Bytes for what no piece covers; and steps that no key stands for.
+  Json bytes = read("unigram_bytes.tokenizer.json");
+  CHECK(refused(bytes).find("normalizer: a stage of type \"Nmt\"") != std::string::npos);
+  bytes.as_object()->set("normalizer", Json());
+  bytes.as_object()->find("pre_tokenizer")->as_object()->set("prepend_scheme", "always");
+  files = {};
+  files.tokenizer = bytes;
+  const auto before = Tokenizer::parse(dump(bytes)), after = Tokenizer::from_metadata(written(files, 402));
+  REQUIRE(before);
+  REQUIRE_MESSAGE(after, after.error().text());
+  for (const char* text : {"aé", "日本", "plain words", "\x01"}) {
+    CAPTURE(std::string(text));
+    const auto ids = *before->encode(text);
+    CHECK(*after->encode(text) == ids);
+    CHECK(after->decode(ids) == before->decode(ids));
+  }
+}
+
+TEST_CASE("words in parts go into the metadata and back") {
+  Json file = read("bert.tokenizer.json");
+  CHECK(refused(file).find("max_input_chars_per_word") != std::string::npos);
+  JsonObject& model = *file.as_object()->find("model")->as_object();
+  model.set("max_input_chars_per_word", 100);
+  // The format cannot say that the mark of a beginning itself goes on with a word.
+  JsonObject vocab;
+  for (const JsonMember& m : *model.find("vocab")->as_object()) vocab.set(m.key == "##\xE2\x96\x81" ? "##~~" : m.key, m.value);
+  model.set("vocab", std::move(vocab));
+  TokenizerFiles files;
+  files.tokenizer = file;
+  files.tokenizer_config = spelled({{"cls_token", "[CLS]"}, {"sep_token", "[SEP]"}, {"mask_token", "[MASK]"}, {"unk_token", "[UNK]"}});
+  const Metadata metadata = written(files, 430);
+  CHECK(key(metadata, "model") == "\"bert\"");
+  CHECK(key(metadata, "cls_token_id") == "2");
+  CHECK(key(metadata, "seperator_token_id") == "3");
+  CHECK(key(metadata, "mask_token_id") == "4");
+  const auto before = Tokenizer::parse(dump(file)), after = Tokenizer::from_metadata(metadata);
+  REQUIRE(before);
+  REQUIRE_MESSAGE(after, after.error().text());
+  const auto back = folder_tokenizer(metadata, "x.gguf");
+  REQUIRE_MESSAGE(back, back.error().text());
+  CHECK(*back->tokenizer_config.find("mask_token")->as_string() == "[MASK]");
+  const auto again = Tokenizer::parse(dump(back->tokenizer));
+  REQUIRE_MESSAGE(again, again.error().text());
+  const Json cases = read("bert.cases.json");
+  for (const Json& c : *cases.find("cases")->as_array()) {
+    const std::string& text = *c.find("text")->as_string();
+    CAPTURE(text);
+    CHECK(*after->encode(text) == *before->encode(text));
+    CHECK(*again->encode(text) == *before->encode(text));
+  }
+  CHECK(refused(read("bert_cased.tokenizer.json")).find("the format has one") != std::string::npos);
+  CHECK(refused(read("word_level.tokenizer.json")).find("a model of type \"WordLevel\"") != std::string::npos);
 }
 
 TEST_CASE("a vocabulary with scores, merged as sentencepiece merges it") {

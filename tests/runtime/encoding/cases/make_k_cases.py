@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Rows of several distributions and what llama.cpp's quantiser makes of them: k.safetensors (or the file after --out). Takes
-llama.cpp's libggml-base.so, which is built with it (build/bin): make_k_cases.py LIBGGML_BASE [--out FILE] [--rows N].
-The committed file is of llama.cpp 0c1e570, 8 rows of 512 a distribution."""
+llama.cpp's libggml-base.so, which is built with it (build/bin): make_k_cases.py LIBGGML_BASE [--out FILE] [--rows N] [--iq4].
+The committed files, of 8 rows of 512 a distribution, are of llama.cpp 0c1e570 (k) and of the one in llama-cpp-python 0.3.36 (iq4)."""
 import argparse
 import ctypes
 import pathlib
@@ -12,6 +12,7 @@ from safetensors.numpy import save_file
 
 HERE = pathlib.Path(__file__).parent
 KINDS = [T.Q2_K, T.Q3_K, T.Q4_K, T.Q5_K, T.Q6_K]
+IQ4 = [T.IQ4_NL, T.IQ4_XS]                                   # --iq4: these, into iq4.safetensors
 
 
 def rows_of(rng, n, width):
@@ -30,9 +31,11 @@ def rows_of(rng, n, width):
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("library")
-    a.add_argument("--out", default=HERE / "k.safetensors")
+    a.add_argument("--out")
     a.add_argument("--rows", type=int, default=8)
+    a.add_argument("--iq4", action="store_true")
     o = a.parse_args()
+    kinds = IQ4 if o.iq4 else KINDS
     ggml = ctypes.CDLL(o.library)
     ggml.ggml_quantize_chunk.restype = ctypes.c_size_t
     ggml.ggml_quantize_chunk.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
@@ -42,13 +45,13 @@ def main():
         bits = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)           # bf16: half the file
         x = np.ascontiguousarray((bits.astype(np.uint32) << 16).view(np.float32))
         out[f"{name}.input"] = bits
-        for kind in KINDS:
+        for kind in kinds:
             per, size = GGML_QUANT_SIZES[kind]
             blocks = np.zeros(x.size // per * size, np.uint8)
             done = ggml.ggml_quantize_chunk(int(kind), x.ctypes.data, blocks.ctypes.data, 0, x.shape[0], x.shape[1], None)
             assert done == blocks.size
             out[f"{name}.{kind.name.lower()}"] = blocks
-    save_file(out, o.out)
+    save_file(out, o.out or HERE / ("iq4.safetensors" if o.iq4 else "k.safetensors"))
 
 
 main()
