@@ -158,9 +158,13 @@ Builder error_in_text(Sink& sink, source::SourceManager& sources, const Code& co
   if (!file || line == 0 || column == 0 || line > sources.line_count(*file)) return sink.error(code, path.string(), error);
   const auto size = static_cast<std::uint32_t>(sources.text(*file).size());
   const std::uint32_t begin = std::min(sources.line_begin(*file, line) + column - 1, size);
-  // The word that begins there.
+  // The word or the string that begins there.
   const std::string_view text = sources.text(*file);
   std::uint32_t end = std::min(begin + 1, size);
+  if (begin < size && text[begin] == '"') {
+    const std::size_t close = text.find_first_of("\"\n", end);
+    if (close != std::string_view::npos && text[close] == '"') end = static_cast<std::uint32_t>(close + 1);
+  }
   while (end < size && std::string_view(",]}[{:\" \t\r\n").find(text[end]) == std::string_view::npos &&
          std::string_view(",]}[{:\"").find(text[begin]) == std::string_view::npos)
     ++end;

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "runtime/base/json.h"
+#include "runtime/base/json_fault.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/strings.h"
 
@@ -17,31 +18,6 @@ namespace {
 namespace ondemand = simdjson::ondemand;
 
 constexpr std::string_view space = " \t\r\n";
-
-// Whether the text is a number of JSON's grammar; `whole` where it has neither fraction nor exponent.
-bool is_number(std::string_view s, bool& whole) {
-  std::size_t i = 0;
-  const auto digits = [&] {
-    const std::size_t begin = i;
-    while (i < s.size() && s[i] >= '0' && s[i] <= '9') ++i;
-    return i - begin;
-  };
-  if (i < s.size() && s[i] == '-') ++i;
-  const std::size_t first = i;
-  const std::size_t n = digits();
-  if (n == 0 || (n > 1 && s[first] == '0')) return false;
-  whole = i == s.size();
-  if (i < s.size() && s[i] == '.') {
-    ++i;
-    if (digits() == 0) return false;
-  }
-  if (i < s.size() && (s[i] == 'e' || s[i] == 'E')) {
-    ++i;
-    if (i < s.size() && (s[i] == '+' || s[i] == '-')) ++i;
-    if (digits() == 0) return false;
-  }
-  return i == s.size();
-}
 
 class Parser {
  public:
@@ -79,7 +55,7 @@ class Parser {
     const char* at = nullptr;
     if (good && document.current_location().get(at) != simdjson::OUT_OF_BOUNDS) {
       if (at) last_ = at;
-      good = refuse("json-syntax", last_, "there is more text after the end of the value");
+      good = refuse_syntax(last_, "there is more text after the end of the value");
     }
     return finish(good, std::move(root));
   }
@@ -114,7 +90,7 @@ class Parser {
 
   // ---- errors ----
 
-  bool refuse(const char* kind, const char* at, std::string message) {
+  bool refuse(const char* kind, const char* at, std::string message, std::string help = {}) {
     std::string where = options_.name;
     if (at) {
       if (options_.places_are_bytes) {
@@ -125,22 +101,20 @@ class Parser {
         where += ":" + std::to_string(line_of(at)) + ":" + std::to_string(at - begin + 1);
       }
     }
-    error_ = Error{kind, where + ": " + std::move(message), {}, {}};
+    error_ = Error{kind, where + ": " + std::move(message), {}, std::move(help)};
     return false;
   }
 
+  // Says what is wrong with the text's grammar at the place where it is wrong; `otherwise`, at `at`, where it is not that.
+  bool refuse_syntax(const char* at, const char* otherwise) {
+    if (auto fault = find_json_fault({base_, padded_.size()}))
+      return refuse("json-syntax", base_ + fault->at, std::move(fault->what), std::move(fault->help));
+    return refuse("json-syntax", at, otherwise);
+  }
+
   bool fail(simdjson::error_code code, const char* at) {
-    const char* why = "this is not JSON";
-    switch (code) {
-      case simdjson::STRING_ERROR: why = "this string has an escape that JSON does not know"; break;
-      case simdjson::TAPE_ERROR:
-      case simdjson::INCOMPLETE_ARRAY_OR_OBJECT:
-        why = "a comma, a colon or a closing bracket is missing after this";
-        break;
-      case simdjson::DEPTH_ERROR: why = "brackets do not match"; break;
-      default: break;
-    }
-    return refuse("json-syntax", at, why);
+    if (code == simdjson::STRING_ERROR) return refuse("json-syntax", at, "this string has an escape that JSON does not know");
+    return refuse_syntax(at, "this is not JSON");
   }
 
   // The first bracket that is nested too deep, in a text that does not close all of them; null where none is.
@@ -166,8 +140,7 @@ class Parser {
   bool fail_root(simdjson::error_code code) {
     if (code != simdjson::INCOMPLETE_ARRAY_OR_OBJECT) return fail(code, last_);
     if (const char* deep = beyond_depth()) return too_deep(deep);
-    return refuse("json-syntax", last_,
-                  "the text does not end with the bracket that closes this: it is cut short, or more text follows");
+    return fail(code, last_);
   }
 
   // Errors of the first pass, which does not know where it was.
@@ -180,14 +153,8 @@ class Parser {
         refuse("json-syntax", at == text.npos ? nullptr : base_ + at, "the text is not UTF-8");
         break;
       }
-      case simdjson::UNCLOSED_STRING:
-        refuse("json-syntax", nullptr, "a string is not closed: the text is cut short");
-        break;
-      case simdjson::UNESCAPED_CHARS:
-        refuse("json-syntax", nullptr, "a string holds a control character (a line break or the like)");
-        break;
       case simdjson::MEMALLOC: refuse("json-size", nullptr, "there is not enough memory to read the text"); break;
-      default: refuse("json-syntax", nullptr, "this is not JSON"); break;
+      default: refuse_syntax(nullptr, "this is not JSON"); break;
     }
     return std::move(error_);
   }
@@ -230,7 +197,7 @@ class Parser {
     const char* at = token.data();
     const char* end = at + token.size();
     bool whole = false;
-    if (is_number(token, whole)) {
+    if (is_json_number(token, whole)) {
       if (whole) {
         std::int64_t i = 0;
         if (std::from_chars(at, end, i).ec == std::errc{}) return assign(out, Json(i));
@@ -246,9 +213,7 @@ class Parser {
     if (token == "Infinity") return assign(out, Json(std::numeric_limits<double>::infinity()));
     if (token == "-Infinity") return assign(out, Json(-std::numeric_limits<double>::infinity()));
     if (token == "NaN") return refuse("json-syntax", at, "NaN is no value that can be used");
-    if (token.empty() || token == "," || token == "]" || token == "}" || token == ":")
-      return refuse("json-syntax", at, "a value is missing here");
-    return refuse("json-syntax", at, "expected a value, found " + quote(token, 40));
+    return refuse_syntax(at, "expected a value");
   }
 
   // Keeps the place that `out` has.

@@ -123,6 +123,63 @@ TEST_CASE("messages name the place") {
   CHECK(refused("{\"x\": {\"a\": 1, \"a\": 2}}", options).kind == "json-duplicate-key");
 }
 
+TEST_CASE("a fault of grammar is named where it is, with the way out") {
+  struct Case {
+    std::string_view text, place, message, help;
+  };
+  const Case cases[] = {
+      {"{\n \"a\": 1,\n}", "2:8", "a comma stands before the closing `}`", "remove it"},
+      {"[1,\n 2,\n]", "2:3", "a comma stands before the closing `]`", "remove it"},
+      {"{\"a\": 1,,\n \"b\": 2}", "1:9", "a second comma follows a comma", "remove it, or write the key that is missing"},
+      {"[1,, 2]", "1:4", "a second comma follows a comma", "remove it, or write the value that is missing"},
+      {"[, 1]", "1:2", "a comma stands before the first value", "remove it"},
+      {"{, \"a\": 1}", "1:2", "a comma stands before the first key", "remove it"},
+      {"{\n // size\n \"a\": 1}", "2:2", "a comment stands here, and JSON has none", "remove it"},
+      {"{\"a\": 1 /* of it */}", "1:9", "a comment stands here", "remove it"},
+      {"{\"a\": 1, # of it\n \"b\": 2}", "1:10", "a comment stands here", "remove it"},
+      {"[1] // a", "1:5", "a comment stands here", "remove it"},
+      {"{\"a\": 1\n \"b\": 2}", "2:2", "expected `,` or `}`, found \"b\"", "a comma is missing before it"},
+      {"[1 2]", "1:4", "expected `,` or `]`, found `2`", "a comma is missing before it"},
+      {"{\"a\": 1; \"b\": 2}", "1:8", "expected `,` or `}`, found `;`", "write `,`"},
+      {"{\"a\" 1}", "1:6", "expected `:` after the key \"a\", found `1`", ""},
+      {"{\"a\" = 1}", "1:6", "expected `:` after the key \"a\", found `=`", "write `:`"},
+      {"{\"a\": , \"b\": 2}", "1:7", "the value of the key \"a\" is missing: found `,`", ""},
+      {"{\"a\":}", "1:6", "the value of the key \"a\" is missing: found `}`", ""},
+      {"{a: 1}", "1:2", "expected a key in double quotes, found `a`", "write `\"a\"`"},
+      {"{'a': 1}", "1:2", "expected a key in double quotes, found `'a'`", "write `\"a\"`"},
+      {"{\"a\": 1, 2: 3}", "1:10", "expected a key in double quotes, found `2`", "write `\"2\"`"},
+      {"{\"a\": True}", "1:7", "expected a value, found `True`", "JSON writes `true`"},
+      {"{\"a\": None}", "1:7", "expected a value, found `None`", "JSON writes `null`"},
+      {"{\"a\": silu}", "1:7", "expected a value, found `silu`", "a text stands in double quotes"},
+      {"{\"a\": 'silu'}", "1:7", "expected a value, found `'silu'`", "strings stand in double quotes"},
+      {"[.5]", "1:2", "expected a value, found `.5`", "a number begins with a digit: `0.5`"},
+      {"[1.]", "1:2", "expected a value, found `1.`", "digits follow the point: `1.0`"},
+      {"[0x10]", "1:2", "expected a value, found `0x10`", "numbers are decimal"},
+      {"[1_000]", "1:2", "expected a value, found `1_000`", "leave the `_` out"},
+      {"[007]", "1:2", "expected a value, found `007`", "no zeros before it"},
+      {"{\n \"a\": [1, 2\n}", "3:1", "`}` does not close the `[` of line 2", ""},
+      {"{\n \"a\": [1, 2,\n}", "3:1", "`}` does not close the `[` of line 2", ""},
+      {"{\n \"a\": {\"b\": 1}\n", "1:1", "this `{` is not closed: the text ends before its partner", ""},
+      {"{\n \"a\": [1,\n", "2:7", "this `[` is not closed", ""},
+      {"[\"a\": 1]", "1:5", "expected `,` or `]`, found `:`", "keys and values stand in braces"},
+      {"{\n \"a\": \"x,\n \"b\": 2}", "2:7", "this string has no closing `\"` on its line", "is written `\\n`"},
+      {"[\"a\tb\"]", "1:4", "a string holds the control character `\\t`", "by its escape"},
+      {"{\"a\": 1}}", "1:9", "there is more text after the end of the value", ""},
+  };
+  JsonOptions options;
+  options.name = "config.json";
+  for (const Case& c : cases) {
+    CAPTURE(c.text);
+    const Error e = refused(c.text, options);
+    CHECK(e.kind == "json-syntax");
+    CHECK_MESSAGE(e.message.starts_with("config.json:" + std::string(c.place) + ": " + std::string(c.message)), e.message);
+    CHECK_MESSAGE((c.help.empty() ? e.help.empty() : contains(e.help, c.help)), e.help);
+  }
+  // The first fault is the one said, and a byte order mark is no part of the line.
+  CHECK(contains(refused("\xef\xbb\xbf{\"a\": 1,}", options).message, "config.json:1:8: a comma"));
+  CHECK(contains(refused("[1,,\n True,\n]", options).message, "config.json:1:4: "));
+}
+
 TEST_CASE("duplicates are found among many keys") {
   std::string text = "{";
   for (int i = 0; i < 5000; ++i) text += "\"key." + std::to_string(i) + "\": " + std::to_string(i) + ",";
