@@ -1,0 +1,196 @@
+// The plan's verifier, operand by operand: plans of real models as text, one field changed, and what is said of it.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "codegen/plan/printer.h"
+#include "codegen/plan/reader.h"
+#include "codegen/plan/verifier.h"
+#include "codegen/plan/walk.h"
+#include "runtime/base/json.h"
+#include "tests/codegen/support.h"
+
+using namespace modelc;
+
+namespace {
+
+std::string plan_of(std::shared_ptr<const graph::Module> module) {
+  const lower::Lowered l = lower::lower(std::move(module));
+  for (const lower::Failure& f : l.failures) FAIL(f.message);
+  return plan::print(l.program, true);
+}
+
+std::string example(const std::string& name, const std::string& fixture) {
+  const std::string folder = MODELC_SOURCE_DIR "/examples/" + name + "/";
+  std::stringstream text;
+  text << std::ifstream(folder + name + ".model").rdbuf();
+  auto config = read_json_file(folder + "fixtures/" + fixture + "/config.json");
+  REQUIRE(config.ok());
+  return plan_of(test::graph_of(text.str(), dump(config->root)));
+}
+
+// The steps that no example's plan has beside these.
+constexpr const char* rest = R"(language 1
+config C { n: dim }
+model M(c: C) {
+    context 16
+    param table: [8, c.n]
+    param filter: [c.n, c.n, 3]
+    param bias: [c.n]
+    forward(ids: index(8)[batch, seq]) -> y: [batch, seq, c.n] {
+        let h = take(table, ids)
+        let normal = layer_norm(h, bias, bias, eps: 1e-5)
+        let turned = transpose(normal, 1, 2)
+        let wide = transpose(conv1d(turned, filter, bias, padding: 1), 1, 2)
+        let low = mean(wide, axis: -1) as [batch, seq, 1]
+        return wide + low * (arange(c.n) + 1)
+    }
+    entry same(x: [batch, seq, c.n]) -> [batch, seq, c.n] { return x }
+}
+)";
+
+const std::vector<std::string>& plans() {
+  static const std::vector<std::string> all = {
+      plan_of(test::llama_graph()), example("qwen3_moe", "qwen3-moe-each"), example("vit", "vit-tiny"),
+      plan_of(test::graph_of(rest, R"({"n": 4})"))};
+  return all;
+}
+
+// Where the field's value stands in the first step of the kind that has the field; nothing where none has.
+bool field_of(const std::string& text, const std::string& kind, const std::string& field, std::size_t& begin, std::size_t& end) {
+  const std::size_t graph = text.find("\ngraph\n");
+  for (std::size_t at = 0; (at = text.find(" " + kind + " {", at)) < graph; ++at) {
+    if (text.find_last_not_of(' ', at) != text.rfind('\n', at)) continue;     // not at the beginning of its line
+    const std::size_t line = text.find('\n', at);
+    std::size_t found = text.find(" " + field + ": ", at);
+    if (kind == "repeat") found = text.find(" " + field + ": ", at);
+    else if (found > line) continue;
+    begin = found + field.size() + 3;
+    // Fields of one line are two blanks apart; small objects within have one.
+    const std::size_t two = text.find("  ", begin), close = text.find(" }\n", begin), next = text.find('\n', begin);
+    end = std::min({two, close, next});
+    if (text[begin] == '[' && text[begin + 1] == '{') end = text.find("}]", begin) + 2;
+    return true;
+  }
+  return false;
+}
+
+struct Damage {
+  std::string kind, field, value, said;
+};
+
+}  // namespace
+
+TEST_CASE("every operand of every kind of step is checked") {
+  const Damage damages[] = {
+      {"linear", "x", "none", "`x` is missing"},
+      {"linear", "x", "at", "`x` is the batch, and no numbers"},
+      {"linear", "outs", "[none]", "`outs` is missing"},
+      {"linear", "outs", "[at.positions]", "`outs` is written, and is no buffer"},
+      {"linear_add", "residual", "none", "`residual` is missing"},
+      {"linear_add", "out", "none", "`out` is missing"},
+      {"linear_map", "x", "none", "`x` is missing"},
+      {"linear_map", "out", "none", "`out` is missing"},
+      {"take", "table", "\"nothing\"", "no weight nothing"},
+      {"take", "rows", "none", "`rows` is missing"},
+      {"take", "rows", "at.colours", "a batch has no field colours"},
+      {"take", "out", "none", "`out` is missing"},
+      {"take_rows", "x", "none", "`x` is missing"},
+      {"take_rows", "rows", "none", "`rows` is missing"},
+      {"take_rows", "rows", "at.outputs as [7]", "a view of at.outputs has another count"},
+      {"rms_norm", "x", "none", "`x` is missing"},
+      {"rms_norm", "w", "weight \"nothing\"", "no weight nothing"},
+      {"rms_norm", "out", "none", "`out` is missing"},
+      {"add_rms_norm", "x", "none", "`x` is missing"},
+      {"add_rms_norm", "y", "none", "`y` is missing"},
+      {"add_rms_norm", "sum", "none", "`sum` is missing"},
+      {"add_rms_norm", "out", "at", "`out` is the batch, and no numbers"},
+      {"layer_norm", "x", "none", "`x` is missing"},
+      {"layer_norm", "b", "const \"nothing\"", "no const nothing"},
+      {"rope", "x", "none", "`x` is missing"},
+      {"rope", "cos", "none", "`cos` is missing"},
+      {"rope", "sin", "once 99 [1]", "a step value that is not there"},
+      {"rope", "sin", "once 0 [1]", "a view of rope_cos has another count"},
+      {"append", "state", "\"nothing\"", "no state nothing"},
+      {"append", "k", "none", "`k` is missing"},
+      {"append", "v", "none", "`v` is missing"},
+      {"append", "at", "none", "`at` is missing"},
+      {"append", "at", "at.positions", "`at` is not the batch"},
+      {"attend", "q", "none", "`q` is missing"},
+      {"attend", "state", "\"nothing\"", "no state nothing"},
+      {"attend", "state", "\"\"", "`k` is missing"},
+      {"attend", "at", "none", "`at` is missing"},
+      {"attend", "out", "none", "`out` is missing"},
+      {"map", "inputs", "[none, none]", "`inputs` is missing"},
+      {"map", "inputs", "[]", "inputs, not 0"},
+      {"map", "out", "none", "`out` is missing"},
+      {"copy", "from", "none", "`from` is missing"},
+      {"copy", "to", "none", "`to` is missing"},
+      {"rearrange", "parts", "[]", "nothing is put into the result"},
+      {"rearrange", "out", "none", "`out` is missing"},
+      {"reduce", "x", "none", "`x` is missing"},
+      {"reduce", "out", "none", "`out` is missing"},
+      {"route", "scores", "none", "`scores` is missing"},
+      {"route", "chosen", "none", "`chosen` is missing"},
+      {"route", "weights", "none", "`weights` is missing"},
+      {"experts", "x", "none", "`x` is missing"},
+      {"experts", "chosen", "none", "`chosen` is missing"},
+      {"experts", "weights", "none", "`weights` is missing"},
+      {"experts", "gate", "\"nothing\"", "no weight nothing"},
+      {"experts", "up", "\"nothing\"", "no weight nothing"},
+      {"experts", "down", "\"nothing\"", "no weight nothing"},
+      {"experts", "out", "none", "`out` is missing"},
+      {"conv", "x", "none", "`x` is missing"},
+      {"conv", "w", "none", "`w` is missing"},
+      {"conv", "b", "weight \"nothing\"", "no weight nothing"},
+      {"conv", "out", "none", "`out` is missing"},
+      {"fill", "out", "none", "`out` is missing"},
+      {"call", "member", "\"nothing\"", "no child nothing"},
+      {"call", "function", "\"nothing\"", "has no function nothing"},
+      {"call", "inputs", "[none]", "`inputs` is missing"},
+      {"call", "inputs", "[]", "is called with 0 inputs"},
+      {"call", "at", "none", "is called without the batch"},
+      {"call", "outs", "[none]", "`outs` is missing"},
+      {"call", "traces", "[{ member: \"\" name: \"x\" value: none }]", "`traces` is missing"},
+      {"repeat", "member", "\"nothing\"", "no list nothing"},
+  };
+  std::set<std::string> kinds;
+  for (const Damage& d : damages) {
+    CAPTURE(d.kind);
+    CAPTURE(d.field);
+    CAPTURE(d.value);
+    bool found = false;
+    for (const std::string& text : plans()) {
+      std::size_t begin = 0, end = 0;
+      if (found || !field_of(text, d.kind, d.field, begin, end)) continue;
+      found = true;
+      std::string bad = text;
+      bad.replace(begin, end - begin, d.value);
+      const auto program = plan::read(bad);
+      if (!program) FAIL_CHECK(program.error().text());
+      if (!program) continue;
+      std::string all;
+      for (const std::string& problem : plan::verify(*program)) all += problem + "\n";
+      CHECK_MESSAGE(all.find(": " + d.kind + ": ") != std::string::npos, all);
+      CHECK_MESSAGE(all.find(d.said) != std::string::npos, all);
+    }
+    CHECK_MESSAGE(found, "no plan has such a step");
+    kinds.insert(d.kind);
+  }
+  // None is forgotten.
+  for (std::size_t i = 0; i < std::variant_size_v<plan::StepKind>; ++i) {
+    std::string name;
+    [&]<std::size_t... k>(std::index_sequence<k...>) {
+      ((k == i ? void(name = plan::kind_name(plan::StepKind{std::in_place_index<k>})) : void()), ...);
+    }(std::make_index_sequence<std::variant_size_v<plan::StepKind>>{});
+    CHECK_MESSAGE(kinds.contains(name), name);
+  }
+  for (const std::string& text : plans()) {
+    const auto program = plan::read(text);
+    REQUIRE(program.ok());
+    CHECK(plan::verify(*program).empty());
+  }
+}
