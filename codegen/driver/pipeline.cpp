@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <stdexcept>
 
 #include "codegen/driver/settings.h"
@@ -260,14 +262,67 @@ std::vector<std::string> check_weights(Session& s, const graph::Module& module, 
   return notes;
 }
 
+namespace {
+
+bool same_place(const graph::Where& a, const graph::Where& b) {
+  return a.line == b.line && a.column == b.column && a.file == b.file;
+}
+
+// The operation of the block, or of one within it, that stands at the place; null where none does.
+const graph::Op* op_at(const graph::Block& block, const graph::Where& where) {
+  for (const graph::Op& op : block.ops) {
+    if (same_place(op.where, where)) return &op;
+    if (const graph::Op* inner = op.body ? op_at(*op.body, where) : nullptr) return inner;
+  }
+  return nullptr;
+}
+
+// The place in the model's own file that leads to a place in another: the call of the text that was expanded, or the child
+// whose module, or whose child's module, has it. Line 0 where none does.
+graph::Where led_from(const graph::Module& m, const graph::Where& where) {
+  std::set<std::uint32_t> owners;                            // classes whose text has the place, and those above them
+  for (std::uint32_t i = 0; i < m.classes.size(); ++i) {
+    const graph::Class& c = m.classes[i];
+    bool has = false;
+    for (const graph::Function& f : c.functions) {
+      const graph::Op* op = op_at(f.body, where);
+      if (op != nullptr && op->call.file == m.file && op->call.line != 0) return op->call;
+      has |= op != nullptr || same_place(f.where, where);
+    }
+    for (const graph::StateDecl& state : c.states) has |= same_place(state.where, where);
+    if (has) owners.insert(i);
+  }
+  for (std::size_t before = 0; before != owners.size();) {
+    before = owners.size();
+    for (std::uint32_t i = 0; i < m.classes.size(); ++i) {
+      for (const graph::ChildDecl& child : m.classes[i].children) {
+        const bool leads = std::any_of(child.elements.begin(), child.elements.end(),
+                                       [&](graph::ClassId e) { return owners.contains(e.index); });
+        if (!leads) continue;
+        if (child.where.file == m.file) return child.where;
+        owners.insert(i);
+      }
+    }
+  }
+  return {};
+}
+
+source::Span span_of(const source::SourceManager& sources, const graph::Where& where) {
+  return where.line ? span_of(sources, fmt::format("{}:{}:{}", where.file, where.line, where.column)) : source::Span{};
+}
+
+}  // namespace
+
 std::optional<plan::Program> plan_model(Session& s, const sema::Program& program) {
   auto module = std::make_shared<const graph::Module>(program.graph);
-  lower::Lowered lowered = lower::lower(std::move(module));
+  lower::Lowered lowered = lower::lower(module);
   for (const lower::Failure& f : lowered.failures) {
-    const std::string where = f.where.line ? fmt::format("{}:{}:{}", f.where.file, f.where.line, f.where.column) : "";
-    const source::Span span = span_of(s.sources, where);
     if (f.fault) throw std::logic_error(f.message);           // ours, not the user's: main says so, status 3
-    if (span.valid()) s.sink.error(code::not_lowered, span, f.message);
+    const source::Span span = span_of(s.sources, f.where);
+    const graph::Where from = f.where.line && f.where.file != module->file ? led_from(*module, f.where) : graph::Where{};
+    const source::Span user = span_of(s.sources, from);
+    if (user.valid()) s.sink.error(code::not_lowered, user, f.message).label(span, "the operation stands here");
+    else if (span.valid()) s.sink.error(code::not_lowered, span, f.message);
     else s.sink.error(code::not_lowered, s.sources.display_name(s.main), f.message);
   }
   if (!lowered.failures.empty()) return std::nullopt;

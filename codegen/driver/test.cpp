@@ -45,7 +45,7 @@ class TestRun {
     if (!load_model(s, file_)) return rendered(s);
     const ast::TestDecl* decl = nullptr;
     for (const sema::Test& t : sema::tests_of(*s.imports))
-      if (t.decl->name.value == name_) decl = t.decl, folder_ = t.folder;
+      if (t.decl->name.value == name_) decl = t.decl, folder_ = t.folder, written_in_ = t.decl->span.file;
     if (!decl) return "the test is gone";
     auto block = read_test(*decl, folder_);
     if (!block) return block.error().message;
@@ -80,26 +80,38 @@ class TestRun {
   std::string with_config(Session& s, const CheckpointIndex* checkpoint, const std::string& checkpoint_path) {
     sema::ConfigInput config;
     if (!block_.config_file.empty()) {
-      auto file = read_config_file(block_.config_file);
-      if (!file) return file.error().text();
-      config.tree = std::move(file->root);
       config.name = fs::path(block_.config_file).filename().string();
+      auto file = read_config_file(block_.config_file, {.name = config.name});
+      if (!file) {
+        diag::error_in_text(s.sink, s.sources, diag::code::config_unreadable, block_.config_file, config.name, file.error());
+        return block_.error ? judge_error(s) : rendered(s);
+      }
+      config.tree = std::move(file->root);
+      config.text = s.sources.add(config.name, std::move(file->text), block_.config_file);
       config.folder = fs::path(block_.config_file).parent_path().string();
     } else if (checkpoint && checkpoint->config) {
       config.tree = checkpoint->config->root;
+      config.name = fs::path(checkpoint->config->path).filename().string();
+      config.text = s.sources.add(config.name, checkpoint->config->text, checkpoint->config->path);
       config.folder = checkpoint_path;
     } else if (checkpoint && checkpoint->metadata) {
       auto tree = config_of_file(s, *checkpoint);
       if (!tree) return block_.error ? judge_error(s) : rendered(s);
       config = std::move(*tree);
     } else if (block_.values) {
-      config.tree = Json(JsonObject{});
-      config.name = "the test's config";
+      config.tree = *block_.values;
+      config.name = s.sources.display_name(written_in_);
+      config.text = written_in_;
       config.folder = folder_;
+      place_lines(config.tree, written_in_, s.sources);
     } else {
       return "it has no configuration: `config \"file\"`, or a checkpoint folder with config.json";
     }
-    if (block_.values && config.tree.is_object()) merge(config.tree, *block_.values);
+    // What `with` adds has no place in the file that it is added to.
+    if (block_.values && config.text != written_in_ && config.tree.is_object()) {
+      merge(config.tree, *block_.values);
+      config.unplaced = "the test's `with`";
+    }
 
     auto program = analyze_model(s, &config);
     if (program && checkpoint) check_weights(s, program->graph, *checkpoint);
@@ -251,6 +263,7 @@ class TestRun {
 
   const Options& options_;
   std::string file_, name_, folder_;
+  source::FileId written_in_;                        // the same in every session: each loads the same files
   TestBlock block_;
   std::string reference_alone_;
   std::vector<std::string> skipped_;

@@ -14,8 +14,17 @@ namespace {
 
 Error problem(const std::string& message) { return Error{"test", message, {}, {}}; }
 
-// A value written in a test block: numbers, strings, booleans, none, lists and objects of these.
+std::optional<Json> unplaced(const ast::Expr& e);
+
+// A value written in a test block: numbers, strings, booleans, none, lists and objects of these. Its place is the byte in the
+// file that has the block; the line is left to place_lines().
 std::optional<Json> literal(const ast::Expr& e) {
+  auto value = unplaced(e);
+  if (value) value->set_place(e.span.begin, 0);
+  return value;
+}
+
+std::optional<Json> unplaced(const ast::Expr& e) {
   if (const auto* l = ast::try_as<ast::LiteralExpr>(e)) {
     switch (l->value.kind) {
       case ast::LiteralKind::string: return Json(l->value.text);
@@ -47,9 +56,13 @@ std::optional<Json> object_value(const ast::Object& object) {
   for (const auto& entry : object.entries) {
     auto v = entry.object ? object_value(*entry.object) : literal(*entry.value);
     if (!v) return std::nullopt;
-    j.set(entry.key.text, std::move(*v));
+    // Said twice, the last counts.
+    j.erase(entry.key.text);
+    j.append({entry.key.text, std::move(*v), entry.key.span.begin, 0});
   }
-  return Json(std::move(j));
+  Json value(std::move(j));
+  value.set_place(object.span.begin, 0);
+  return value;
 }
 
 Result<double> within_of(const ast::Expr& e) {
@@ -109,6 +122,23 @@ void merge(Json& into, const Json& with) {
     Json* there = target->find(m.key);
     if (there && there->is_object() && m.value.is_object()) merge(*there, m.value);
     else target->set(m.key, m.value);
+  }
+}
+
+void place_lines(Json& value, source::FileId file, const source::SourceManager& sources) {
+  value.set_place(value.offset(), sources.position(file, value.offset()).line);
+  if (JsonArray* array = value.as_array())
+    for (Json& item : *array) place_lines(item, file, sources);
+  if (const JsonObject* object = value.as_object()) {
+    JsonObject placed;
+    for (JsonMember member : *object) {
+      place_lines(member.value, file, sources);
+      member.line = sources.position(file, member.offset).line;
+      placed.append(std::move(member));
+    }
+    const std::uint32_t offset = value.offset(), line = value.line();
+    value = Json(std::move(placed));
+    value.set_place(offset, line);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "frontend/source/source.h"
 #include "frontend/syntax/ast.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
@@ -37,5 +38,8 @@ Result<TestBlock> read_test(const ast::TestDecl& decl, const std::string& folder
 
 // `with { a: …, b: { c: … } }` merged into a configuration; null takes a key out, as a config.json's null is absence.
 void merge(Json& into, const Json& with);
+
+// Gives TestBlock::values their lines in `file`, the one that the test is written in, so that messages can show them.
+void place_lines(Json& value, source::FileId file, const source::SourceManager& sources);
 
 }  // namespace modelc::driver

@@ -300,7 +300,8 @@ class Verifier {
       rounding(c.rounded);
       if (!written_[c.current.index]) problem(fmt::format("{} is carried before it is written", current.name));
       if (c.current == c.next) problem(fmt::format("{} is carried into itself", current.name));
-      if (count(current.type.shape) != count(next.type.shape)) problem(fmt::format("{} and {} are carried, and differ in count", current.name, next.name));
+      if (count(current.type.shape) != count(next.type.shape))
+        problem(fmt::format("{} and {} are carried, and differ in count", current.name, next.name));
     }
     std::vector<graph::ClassId> around = std::exchange(elements_, std::move(elements));
     const std::string around_step = std::exchange(step_, "");

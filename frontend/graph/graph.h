@@ -123,6 +123,8 @@ struct Op {
   std::optional<Block> body;                     // repeat; moe: what stands between an expert's products
   std::string source;                            // the expression as written: "q_proj(x)"
   Where where;
+  Where call;                                    // of a text that was expanded here, a leaf's or a fn's: its call in the
+                                                 // function's own text; line 0 of all else
 };
 
 enum class FunctionKind : std::uint8_t { forward, entry, init };   // init: the value of a const, at load

@@ -146,7 +146,9 @@ class Printer {
       s += ")";
     }
     if (options_.places && !op.source.empty()) s += " source " + quote(op.source);
-    return s + place(op.where);
+    s += place(op.where);
+    if (const std::string call = place(op.call); !call.empty()) s += " in" + call;
+    return s;
   }
 
  private:

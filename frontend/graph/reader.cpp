@@ -478,6 +478,7 @@ class Reader : Cursor {
     if (take("(")) arguments(o);
     if (take_word("source")) o.source = string();
     o.where = place();
+    if (take_word("in")) o.call = place();
     if (take("{")) {
       Block b;
       if (take_word("carry"))

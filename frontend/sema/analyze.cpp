@@ -49,6 +49,8 @@ class OncePerPlace {
       }
       if (wrong && d.code == &code::unused_member) continue;
       if (d.primary.valid() && !seen_.emplace(d.code, d.primary).second) continue;
+      // A name that a file does not know is one mistake, however often it stands there.
+      if (d.code == &code::unknown_name && d.primary.valid() && !unknown_.emplace(d.primary.file, d.message).second) continue;
       auto message =
           d.primary.valid() ? into_.report(*d.code, d.primary, d.message) : into_.report(*d.code, d.place, d.message);
       if (!d.primary_label.empty()) message.mark(d.primary_label);
@@ -63,6 +65,7 @@ class OncePerPlace {
   diag::Sink& into_;
   diag::Sink sink_;
   std::set<std::pair<const diag::Code*, source::Span>> seen_;
+  std::set<std::pair<source::FileId, std::string>> unknown_;     // names, by the message of each
 };
 
 class Analysis {

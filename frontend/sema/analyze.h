@@ -24,6 +24,7 @@ struct ConfigInput {
   struct Override { std::string key; Json value; };       // --set key.path=value, applied last and said in `notes`
   std::vector<Override> overrides;
   source::FileId text = {};                               // what `tree` was read from, for the marks of messages; may be none
+  std::string unplaced = {};                              // what messages call a value that has no line in it; "" = `name`
   std::string folder;                                     // where `config X file "sub/other.json"` looks; "" = nowhere
 };
 

@@ -143,8 +143,19 @@ Value Expressions::arithmetic(ast::BinaryOp op, const Value& a, const Value& b, 
   if (a.is(ValueKind::dim) || b.is(ValueKind::dim)) return sizes(op, a, b, expr);
   for (const auto& [value, side] : {std::pair(&a, expr.left.get()), std::pair(&b, expr.right.get())}) {
     if (value->is_number()) continue;
-    fail(diag::code::wrong_operand, side->span,
-         "`" + std::string(ast::spelling(op)) + "` takes numbers, not " + kind_name(*value), {value});
+    auto message = fail(diag::code::wrong_operand, side->span,
+                        "`" + std::string(ast::spelling(op)) + "` takes numbers, not " + kind_name(*value), {value});
+    const Value& other = value == &a ? b : a;
+    const ast::Expr& other_side = side == expr.left.get() ? *expr.right : *expr.left;
+    if (op == ast::BinaryOp::mul && value->is(ValueKind::list) && value->items().size() == 1 && other.is_number()) {
+      std::string item = text(side->span);  // `[x]`
+      if (item.size() > 2 && item.front() == '[') item = item.substr(1, item.size() - 2);
+      message.help("a list of equal elements is written `[" + item + " for i in 0.." + text(other_side.span) + "]`");
+    } else if (op == ast::BinaryOp::add && value->is(ValueKind::string)) {
+      message.help("texts are not joined: write the whole one");
+    } else if (op == ast::BinaryOp::add && value->is(ValueKind::list)) {
+      message.help("lists are not joined: write one list, `[a, b]`, or `[f(i) for i in 0..n]`");
+    }
     return Value::error();
   }
   if (op != ast::BinaryOp::pow && a.is(ValueKind::integer) && b.is(ValueKind::integer)) return integers(op, a, b, expr);

@@ -152,7 +152,9 @@ bool Expressions::assign_statement(const ast::AssignStatement& statement, Enviro
   const std::string& name = statement.name.text;
   if (!frame.in_loop || !frame.assignable.contains(name)) {
     const auto declared = env.declared(name);
-    if (!declared && !frame.in_loop) {
+    if (declared && value.is_error()) {
+      // What is wrong with the value is said, and may be why it is assigned here: `h = layers(h, at)`.
+    } else if (!declared && !frame.in_loop) {
       fail_made_without_let(statement.name);
     } else if (!declared) {
       ev_.report_unknown_name(statement.name, env);

@@ -87,16 +87,10 @@ std::optional<FunctionBuilder::Bound> FunctionBuilder::bind_inputs(const std::st
     ok = false;
     auto message = fail(code::signature_mismatch, argument.span,
                         "the argument `" + input.name + "` of " + callee + " does not fit: " + *problem);
-    const std::vector<AxisText> wanted = axis_texts(input.type);
-    const bool is_tensor = input.type.kind == graph::TypeKind::tensor;
-    if (is_tensor)
-      message.mark("expected " + std::string(input.type.is_index ? "an index " : "") +
-                   shape_with_values(wanted, dims()));
-    message.note("found " + shown(*given->id)).label(input.type.span, "`" + input.name + "` is declared here");
-    if (input.type.is_index && input.type.bound && !type(*given->id).index_bound) {
-      message.help("positions are bounded by `context n` in the model; an input by its type, index(n)[…]");
-    }
-    std::vector<AxisText> axes = wanted;
+    message.mark("expected " + wanted(input.type, *given->id));
+    message.note("found " + shown(*given->id, &input.type)).label(input.type.span, "`" + input.name + "` is declared here");
+    message.help(advice_on_type(input.type, *given->id, argument.span));
+    std::vector<AxisText> axes = axis_texts(input.type);
     const std::vector<AxisText> found = axes_of(*given->id);
     axes.insert(axes.end(), found.begin(), found.end());
     for (std::string& line : shape_origins(axes)) message.note(std::move(line));
@@ -237,8 +231,7 @@ std::optional<std::vector<ValueId>> FunctionBuilder::expand(Frame frame, const S
   for (const ValueId id : *results) {
     for (auto& op : blocks_.back().block.ops) {
       if (id.index < first_value || std::find(op.results.begin(), op.results.end(), id) == op.results.end()) continue;
-      op.source = in_.source_text(span);
-      op.where = in_.where(span);
+      place_op(op, span);
     }
   }
   return results;

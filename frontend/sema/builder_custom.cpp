@@ -82,9 +82,10 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
     if (const auto problem = mismatch(*pattern, type(inputs[i]), dims(), ellipsis)) {
       fail(code::signature_mismatch, spans[i],
            "the argument `" + param.name.text + "` of " + owner + " does not fit: " + *problem)
-          .mark("expected " + shape_with_values(axis_texts(*pattern), dims()))
-          .note("found " + shown(inputs[i]))
-          .label(pattern->span, "`" + param.name.text + "` is declared here");
+          .mark("expected " + wanted(*pattern, inputs[i]))
+          .note("found " + shown(inputs[i], &*pattern))
+          .label(pattern->span, "`" + param.name.text + "` is declared here")
+          .help(advice_on_type(*pattern, inputs[i], spans[i]));
       return Value::error();
     }
   }
@@ -113,8 +114,8 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
         if (const auto problem = mismatch(*pattern, type(*id), dims(), ellipsis)) {
           fail(code::signature_mismatch, place,
                "the reference of `" + op.name + "` does not give what it declares: " + *problem)
-              .mark("this is " + shown(*id))
-              .label(pattern->span, "declared as " + shape_with_values(axis_texts(*pattern), dims()));
+              .mark("this is " + shown(*id, &*pattern))
+              .label(pattern->span, "declared as " + wanted(*pattern, *id));
           break;
         }
         results.push_back(*id);
@@ -127,8 +128,7 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
   for (const ValueId id : results) {
     for (graph::Op& made : blocks_.back().block.ops) {
       if (id.index < first || std::find(made.results.begin(), made.results.end(), id) == made.results.end()) continue;
-      made.source = in_.source_text(span);
-      made.where = in_.where(span);
+      place_op(made, span);
     }
   }
   return as_value(results);

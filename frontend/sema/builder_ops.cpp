@@ -51,9 +51,15 @@ std::optional<graph::AttrValue> FunctionBuilder::attribute(const graph::AttrSpec
   const Value& v = argument.value;
   attribute_spans_[std::string(spec.name)] = argument.span;
   const auto wrong = [&](const std::string& wanted) -> std::optional<graph::AttrValue> {
-    fail(code::wrong_type, argument.span,
-         "`" + std::string(spec.name) + "` of `" + std::string(op) + "` is " + wanted + ", not " +
-             (v.is_number() ? show_formula(v) : kind_name(v)));
+    const bool list = spec.type == graph::AttrType::integers || spec.type == graph::AttrType::reals;
+    auto message = fail(code::wrong_type, argument.span,
+                        "`" + std::string(spec.name) + "` of `" + std::string(op) + "` is " + wanted + ", not " +
+                            (v.is_number() ? show_formula(v) : kind_name(v)));
+    // What the operation is, with its arguments: the way out where a kind of value alone says little.
+    if (list && v.is_number() && op == "split") message.help("the size of each part is listed: `split(x, [n, n])`");
+    else if (list && v.is_number()) message.help("a list of one is written `[" + show(v) + "]`");
+    else if (const Builtin* builtin = find_builtin(op); builtin != nullptr) message.note(std::string(builtin->doc));
+    if (spec.name == "mask") message.help("the masks are \"causal\" and \"full\"; a tensor that says which positions count is `keep`");
     return std::nullopt;
   };
   switch (spec.type) {

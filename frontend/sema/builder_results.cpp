@@ -33,7 +33,8 @@ std::optional<std::vector<ValueId>> FunctionBuilder::results_of(const Value& ret
     fail(code::signature_mismatch, statement == nullptr ? decl.signature.name.span : statement->span,
          "`" + method.name + "` of `" + instance.def.name() + "` returns " + counted(values.size(), "result") +
              ", and declares " + std::to_string(signature.results->size()))
-        .label(decl.signature.span, "declared here");
+        .label(decl.signature.span, "declared here")
+        .help(statement == nullptr ? "its last statement gives the result: `return …`" : "");
     return std::nullopt;
   }
   std::vector<ValueId> out;
@@ -50,8 +51,9 @@ std::optional<std::vector<ValueId>> FunctionBuilder::results_of(const Value& ret
         auto message = fail(
             code::signature_mismatch, place(i),
             "`" + method.name + "` of `" + instance.def.name() + "` does not return what it declares: " + *problem);
-        message.mark("this is " + shown(*id))
-            .label(declared.span, "declared as " + shape_with_values(axis_texts(declared), dims()));
+        message.mark("this is " + shown(*id, &declared))
+            .label(declared.span, "declared as " + wanted(declared, *id))
+            .help(advice_on_type(declared, *id, place(i)));
         std::vector<AxisText> axes = axis_texts(declared);
         const std::vector<AxisText> found = axes_of(*id);
         axes.insert(axes.end(), found.begin(), found.end());
@@ -59,10 +61,10 @@ std::optional<std::vector<ValueId>> FunctionBuilder::results_of(const Value& ret
         ok = false;
         continue;
       }
-      const graph::Type wanted = concrete(declared, ellipsis);
-      id = rebound(*id, wanted, place(i));
-      if (id && in_.keep_casts && declared.typed && wanted.dtype == DType::f32)
-        id = emit_one(OpKind::cast, {{*id, place(i)}}, {{"dtype", std::string("f32")}}, place(i), {{}, nullptr, &wanted, nullptr});
+      const graph::Type full = concrete(declared, ellipsis);
+      id = rebound(*id, full, place(i));
+      if (id && in_.keep_casts && declared.typed && full.dtype == DType::f32)
+        id = emit_one(OpKind::cast, {{*id, place(i)}}, {{"dtype", std::string("f32")}}, place(i), {{}, nullptr, &full, nullptr});
       if (!id) ok = false;
     }
     if (id) out.push_back(*id);

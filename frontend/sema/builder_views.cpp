@@ -203,6 +203,14 @@ Value FunctionBuilder::slice(const Value& x, std::span<const SliceValue> slices,
         const bool index = s.kind == ast::SliceKind::index;
         for (const Value* end : {&s.low, &s.high}) {
           if (index && end == &s.high) continue;
+          if (end->is(ValueKind::integer) && end->as_int() < 0) {
+            const AxisText cut = axes_of(id)[static_cast<std::size_t>(axis)];
+            const std::string whole = cut.formula ? formula_text(cut.formula) : dims().text(cut.dim);
+            fail(code::shape_mismatch, s.span, "a slice counts from 0, not from the end: found " + show_formula(*end))
+                .note("x is " + shown(id))
+                .help("counted from the end it is `" + whole + " - " + std::to_string(0 - static_cast<std::uint64_t>(end->as_int())) + "`");
+            return Value::error();
+          }
           if (end->is(ValueKind::integer) || end->is(ValueKind::dim)) continue;
           if (end->is_error()) return Value::error();
           auto message =

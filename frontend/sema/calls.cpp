@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "frontend/sema/expressions.h"
+#include "frontend/sema/habits.h"
 #include "runtime/base/strings.h"
 
 namespace modelc::sema {
@@ -25,6 +26,11 @@ Value Expressions::eval_call(const ast::CallExpr& expr, const Environment& env) 
   if (const auto* member = ast::try_as<ast::MemberExpr>(*expr.callee)) {
     // `child.entry(x)`: what the name is, only the maker of members knows.
     const Value object = eval(*member->object, env);
+    if (object.is(ValueKind::tensor)) {
+      // No tensor has a function, and what stands in brackets is meant for that function: `x.to(f32)` is one mistake.
+      ev_.touch(expr, env);
+      return field(object, member->name, member->object->span);
+    }
     if (object.is(ValueKind::member)) {
       const std::vector<Argument> args = arguments(expr.args, env);
       if (std::any_of(args.begin(), args.end(), [](const Argument& a) { return a.value.is_error(); }))
@@ -181,7 +187,7 @@ bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Arg
         auto message = fail(diag::code::wrong_arguments, argument.name_span,
                             std::string(owner) + " has no parameter `" + std::string(argument.name) + "`");
         const auto near = diag::nearest(argument.name, names);
-        if (near) message.help("did you mean `" + *near + "`?");
+        message.help(near ? "did you mean `" + *near + "`?" : habit_of_argument(argument.name));
         if (!names.empty()) message.note("it has " + listed(names, 12));
         for (const ParamSpec& param : params)
           if (near && param.name == *near) declared_at(message, param, "`" + *near + "` is declared here");
@@ -218,6 +224,12 @@ bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Arg
     constexpr std::size_t most_shown = 2;
     for (std::size_t i = 0; i < std::min(unfilled.size(), most_shown); ++i)
       declared_at(message, *unfilled[i], missing[i] + " is declared here");
+    // What no file declares is shown whole.
+    if (!unfilled.front()->declared.valid()) {
+      std::string takes;
+      for (const ParamSpec& param : params) takes += (takes.empty() ? "" : ", ") + std::string(param.name) + (param.required ? "" : "?");
+      message.note("it takes " + takes);
+    }
     fits = false;
   }
   return fits;

@@ -6,6 +6,7 @@
 #include "frontend/graph/members.h"
 #include "frontend/graph/types.h"
 #include "frontend/sema/config.h"
+#include "frontend/sema/habits.h"
 #include "runtime/base/strings.h"
 #include "runtime/checkpoint/tensor_pattern.h"
 
@@ -197,10 +198,11 @@ void CheckpointRulesReader::walk(ClassInfo& info, const std::string& path, const
   for (const CheckpointDef& def : info.instance->def.checkpoints) {
     if (def.format != "safetensors" && def.format != "gguf") {
       const auto& format = def.blocks.front().item->format;
+      const std::string near = diag::did_you_mean(format.text, {"safetensors", "gguf"});
       if (rules_.format == "safetensors")
         in_.sink()
             .error(code::bad_rule, format.span, "there is no checkpoint format `" + format.text + "`")
-            .help(diag::did_you_mean(format.text, {"safetensors", "gguf"}));
+            .help(near.empty() ? habit_of_format(format.text) : near);
       continue;
     }
     if (def.format != rules_.format) continue;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "frontend/sema/expressions.h"
+#include "frontend/sema/habits.h"
 #include "runtime/base/strings.h"
 
 namespace modelc::sema {
@@ -139,16 +140,16 @@ Value Expressions::eval_match(const ast::MatchExpr& expr, const Environment& env
   if (failed) return Value::error();
   Value result;
   for (const ast::Arm& arm : expr.arms) {
+    if (&arm != taken) {
+      ev_.touch(arm, subject, env);
+      continue;
+    }
     Environment inner = env;
     if (arm.binding) {
-      if (&arm == taken) check_new_name(*arm.binding, env);
+      check_new_name(*arm.binding, env);
       inner.define(arm.binding->text, subject, arm.binding->span);
     }
-    if (&arm == taken) {
-      result = eval(*arm.value, inner);
-    } else {
-      ev_.touch(*arm.value, inner);
-    }
+    result = eval(*arm.value, inner);
   }
   if (taken == nullptr) {
     fail(diag::code::match_not_exhaustive, expr.subject->span, "this match has no arm for " + show(subject), {&subject})
@@ -208,7 +209,8 @@ Value Expressions::eval_comprehension(const ast::ComprehensionExpr& expr, const 
       if (list.is(ValueKind::member) && st_.tensors != nullptr) elements = st_.tensors->elements(list);
       if (!elements) {
         fail(diag::code::wrong_operand, expr.source->span,
-             "`for … in` goes over a list or a range, not " + kind_name(list), {&list});
+             "`for … in` goes over a list or a range, not " + kind_name(list), {&list})
+            .help(list.is(ValueKind::integer) ? "a range up to it is written `0.." + text(expr.source->span) + "`" : "");
         return Value::error();
       }
       source = std::move(*elements);
@@ -262,7 +264,12 @@ Value Expressions::eval_index(const ast::IndexExpr& expr, const Environment& env
       const bool key = object.is(ValueKind::map) && target->is(ValueKind::string);
       if (target->is(ValueKind::integer) || target->is(ValueKind::dim) || key) continue;
       failed = true;
-      fail(diag::code::wrong_operand, part->span, "an index is a whole number, not " + kind_name(*target), {target});
+      auto message = fail(diag::code::wrong_operand, part->span, "an index is a whole number, not " + kind_name(*target), {target});
+      if (object.is(ValueKind::tensor) && target->is(ValueKind::tensor)) {
+        const bool flags = target->as_graph().type.dtype == DType::boolean;
+        message.help(flags ? "to choose element by element, write `where(condition, a, b)`"
+                           : "rows by a tensor of indices are `take(" + text(expr.object->span) + ", " + text(part->span) + ")`");
+      }
     }
     slices.push_back(std::move(value));
   }
@@ -349,7 +356,9 @@ Value Expressions::eval_cast(const ast::CastExpr& expr, const Environment& env) 
       std::vector<std::string> names;
       for (int i = 0; i <= static_cast<int>(DType::boolean); ++i)
         names.emplace_back(modelc::name(static_cast<DType>(i)));
-      const std::string near = diag::did_you_mean(expr.type.dtype->text, names);
+      const std::string_view habit = element_of_habit(expr.type.dtype->text);
+      const std::string near =
+          habit.empty() ? diag::did_you_mean(expr.type.dtype->text, names) : "write `as " + std::string(habit) + "`";
       fail(diag::code::unknown_type, expr.type.dtype->span, "`" + expr.type.dtype->text + "` is no element type")
           .help(near.empty() ? "the element types are " + listed(names, 20) : near);
     }

@@ -147,7 +147,11 @@ std::string json_kind(const Json& value) {
 
 ConfigTree::ConfigTree(const ConfigInput& input, std::string name, Json tree, bool with_overrides,
                        const source::SourceManager& sources, source::FileId file, diag::Sink& sink)
-    : root_(std::move(tree)), name_(std::move(name)), sources_(sources), text_(file) {
+    : root_(std::move(tree)),
+      name_(std::move(name)),
+      unplaced_(input.unplaced.empty() ? name_ : input.unplaced),
+      sources_(sources),
+      text_(file) {
   if (!with_overrides || !root_.is_object()) return;
   for (const ConfigInput::Override& override_ : input.overrides) apply(override_, sink);
   // Only now do the values stay where they are.
@@ -206,7 +210,7 @@ void ConfigTree::mark_set(const Json& value, const std::string& text) {
 
 std::string ConfigTree::place(const Json& value) const {
   if (const auto it = set_.find(&value); it != set_.end()) return it->second;
-  return value.line() == 0 ? name_ : name_ + ":" + std::to_string(value.line());
+  return value.line() == 0 ? unplaced_ : name_ + ":" + std::to_string(value.line());
 }
 
 // From a value's first byte to the end of its word; of an object or a list the bracket alone.

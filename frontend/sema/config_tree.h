@@ -64,7 +64,7 @@ class ConfigTree {
   void report_unbound(const JsonMember& member, const std::string& path, const ConfigDef& def, diag::Sink& sink) const;
 
   Json root_;
-  std::string name_;
+  std::string name_, unplaced_;
   const source::SourceManager& sources_;
   source::FileId text_;
   bool good_ = true;

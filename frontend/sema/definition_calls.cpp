@@ -7,6 +7,7 @@
 #include "frontend/sema/config.h"
 #include "frontend/sema/expressions.h"
 #include "frontend/sema/walk.h"
+#include "runtime/base/strings.h"
 
 namespace modelc::sema {
 
@@ -111,7 +112,9 @@ const ModuleDef* DefinitionCalls::child_module(const std::string& name) {
     return nullptr;
   }
   const Symbol* symbol = find_symbol(*def_->levels[member->level].symbol->file, module->name.text).symbol;
-  return symbol != nullptr && symbol->kind == SymbolKind::module ? defs_.get(*symbol) : nullptr;
+  // What a module that contains itself calls is judged where it is made, which says that it does.
+  const bool other = symbol != nullptr && symbol->kind == SymbolKind::module && symbol != def_->symbol;
+  return other ? defs_.get(*symbol) : nullptr;
 }
 
 void DefinitionCalls::of_name(const ast::Name& name, const ast::CallExpr& call) {
@@ -172,10 +175,10 @@ bool DefinitionCalls::of_config(const ast::MemberExpr& member, const std::string
   for (const LetDef& l : config->lets) names.push_back(l.name);
   for (const FunctionDef& f : config->functions) names.push_back(f.name);
   if (std::find(names.begin(), names.end(), member.name.text) != names.end()) return true;
-  ev_.sink()
-      .error(code::unknown_field, member.name.span, config->name + " has no field `" + member.name.text + "`")
-      .label(config->span, "declared here")
-      .help(diag::did_you_mean(member.name.text, names));
+  const std::string near = diag::did_you_mean(member.name.text, names);
+  auto message = ev_.sink().error(code::unknown_field, member.name.span, config->name + " has no field `" + member.name.text + "`");
+  message.label(config->span, "declared here").help(near);
+  if (near.empty() && !names.empty()) message.note("it has " + listed(names, 12));
   return true;
 }
 

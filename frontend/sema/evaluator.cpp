@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "frontend/sema/expressions.h"
+#include "frontend/sema/habits.h"
 #include "runtime/base/strings.h"
 
 namespace modelc::sema {
@@ -104,39 +105,9 @@ void Evaluator::report_unknown_name(const ast::Name& name, const Environment& en
   if (env.file() != nullptr) symbol_names(*env.file(), names);
   prelude_names(names);
   names.insert(names.end(), {"KVCache", "LatentCache", "CrossCache", "Ring", "Recurrent"});
-  // Words of Python, which are near to nothing here.
-  using Pair = std::pair<std::string_view, std::string_view>;
-  static constexpr Pair words[] = {
-      {"None", "what is absent is written `none`"},
-      {"True", "write `true`"},
-      {"False", "write `false`"},
-      {"self", "a module's members are written by their names alone, without `self.`"},
-      {"super", "a module that extends another has its members as its own; `override` writes one anew"},
-      {"torch", "operations are written by their names alone: `softmax(x)`"},
-      {"F", "operations are written by their names alone: `softmax(x)`"},
-      {"nn", "modules are written by their names alone: `import nn.linear` makes `Linear` known"},
-      {"range", "a range is written `0..n`"},
-      {"dropout", "an inference drops nothing out: leave it out"},
-      {"Dropout", "an inference drops nothing out: leave it out"},
-      {"view", "a tensor takes another shape by `x as [tokens, n]`"},
-      {"reshape", "a tensor takes another shape by `x as [tokens, n]`"},
-      {"permute", "axes change places by `transpose(x, a, b)`, two at a time"},
-      {"squeeze", "a tensor takes another shape by `x as [tokens, n]`"},
-      {"unsqueeze", "a tensor takes another shape by `x as [tokens, n]`"},
-      {"cat", "tensors are joined by `concat([a, b], axis: …)`"},
-      {"chunk", "a tensor is cut by `split(x, [sizes])`"},
-      {"bmm", "a matrix product is written `matmul(a, b)`"},
-      {"mm", "a matrix product is written `matmul(a, b)`"},
-      {"dot", "a matrix product is written `matmul(a, b)`"},
-      {"pow", "a power is written `a ^ b`"},
-      {"masked_fill", "to choose element by element, write `where(condition, a, b)`"},
-      {"scaled_dot_product_attention", "attention is `attend(q, k, v, mask: …, scale: …)`"},
-      {"ModuleList", "a list of children is written `layers: [Layer(c) for i in 0..n]`"},
-      {"Sequential", "children are members, and `forward` calls one after the other"},
-      {"Parameter", "a weight is a member: `param name: [n, m]`"},
-  };
-  const auto* word = std::find_if(std::begin(words), std::end(words), [&](const Pair& p) { return p.first == name.text; });
-  std::string help = word != std::end(words) ? std::string(word->second) : import_of(name.text);
+  // Words of Python are near to nothing here.
+  std::string help = habit_of_name(name.text);
+  if (help.empty()) help = import_of(name.text);
   if (help.empty()) help = diag::did_you_mean(name.text, names);
   Expressions(*this)
       .fail(diag::code::unknown_name, name.span, "no name `" + name.text + "` is known here")

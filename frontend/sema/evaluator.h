@@ -109,8 +109,10 @@ class Evaluator {
   // ---- what is not evaluated
   // Marks the configuration fields that the expression mentions as read, without evaluating it: for the branch that a
   // condition does not take and for members that are absent. Follows fns and the modules that it calls. A field is
-  // unread only when no text that the model could have used mentions it.
+  // unread only when no text that the model could have used mentions it. A field that there is not is reported.
   void touch(const ast::Expr& expr, const Environment& env);
+  // Of an arm that is not taken: what it binds has the fields of the arm's own cases.
+  void touch(const ast::Arm& arm, const Value& subject, const Environment& env);
   void touch(const ast::Block& block, const Environment& env);
   // All of a module's text, its parameters being the values given where they are configurations, else unknown.
   void touch(const ast::ModuleDecl& module, const FileSymbols& file, std::span<const Argument> arguments);

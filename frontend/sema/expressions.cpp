@@ -3,24 +3,10 @@
 #include <algorithm>
 #include <numbers>
 
+#include "frontend/sema/habits.h"
 #include "runtime/base/strings.h"
 
 namespace modelc::sema {
-
-namespace {
-
-// What a method of a tensor is called in PyTorch, and how it is written here.
-std::string advice_on_method(const std::string& name) {
-  if (name == "view" || name == "reshape") return "a tensor takes another shape by `x as [tokens, n]`";
-  if (name == "to" || name == "float" || name == "type") return "a tensor takes another type by `x as f32`";
-  if (name == "shape" || name == "size") return "sizes are known by name: those of the axes in the declared shape";
-  if (name == "T") return "axes change places by `transpose(x, a, b)`";
-  if (find_builtin(name) != nullptr) return "an operation is written before its tensor: `" + name + "(x, …)`";
-  return {};
-}
-
-}  // namespace
-
 
 // ---- messages -------------------------------------------------------------------------------------------------------
 
@@ -285,7 +271,8 @@ Value Expressions::name(const ast::Name& name, const Environment& env) {
     return Value::error();
   }
   if (is_type_word(name.text)) {
-    fail(diag::code::not_a_value, name.span, "`" + name.text + "` is a type, not a value");
+    auto message = fail(diag::code::not_a_value, name.span, "`" + name.text + "` is a type, not a value");
+    if (dtype_from_name(name.text)) message.help("a tensor takes an element type by `x as " + name.text + "`");
     return Value::error();
   }
   ev_.report_unknown_name(name, env);
@@ -310,9 +297,10 @@ Value Expressions::field(const Value& object, const ast::Name& name, source::Spa
       }
       std::vector<std::string> names;
       ev_.scope_of(instance).names(names);
-      fail(diag::code::unknown_field, name.span, instance.definition->name + " has no field `" + name.text + "`")
-          .label(instance.definition->span, "declared here")
-          .help(diag::did_you_mean(name.text, names));
+      const std::string near = diag::did_you_mean(name.text, names);
+      auto message = fail(diag::code::unknown_field, name.span, instance.definition->name + " has no field `" + name.text + "`");
+      message.label(instance.definition->span, "declared here").help(near);
+      if (near.empty() && !names.empty()) message.note("it has " + listed(names, 12));
       return Value::error();
     }
     case ValueKind::variant: {
@@ -355,7 +343,7 @@ Value Expressions::field(const Value& object, const ast::Name& name, source::Spa
       if (object.is(ValueKind::map)) {
         message.help("entries of a map are read by their key: `" + text(object_span) + "[\"" + name.text + "\"]`");
       }
-      if (object.is(ValueKind::tensor)) message.help(advice_on_method(name.text));
+      if (object.is(ValueKind::tensor)) message.help(habit_of_method(name.text, text(object_span)));
       if (object.is(ValueKind::recipe)) message.help("members belong to the child that is declared with the recipe");
       return Value::error();
     }
@@ -399,7 +387,8 @@ Value Expressions::size(const ast::Expr& expr, const Environment& env, std::stri
   }
   if (value.as_int() < 1) {
     fail(diag::code::wrong_operand, expr.span, std::string(what) + " is at least 1: found " + show_formula(value),
-         {&value});
+         {&value})
+        .help(value.as_int() == -1 ? "no size is found out: write it, or its formula" : "");
     return Value::error();
   }
   return value;

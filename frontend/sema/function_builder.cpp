@@ -119,18 +119,19 @@ bool FunctionBuilder::run_init(std::size_t member) {
   const ast::Expr& expr = *ast::as<ast::ConstMember>(*def.item).value;
   const Value value = ev_.eval(expr, instance.environment(def.level));
   if (value.is_error()) return false;
-  const graph::Type wanted = concrete(slot.type, std::nullopt);
+  const graph::Type declared = concrete(slot.type, std::nullopt);
   auto id = promote(value, expr.span);
   if (!id) return false;
-  if (type(*id).shape != wanted.shape && type(*id).shape.empty()) {
-    id = emit_one(OpKind::expand, {{*id, expr.span}}, {}, expr.span, {{}, nullptr, &wanted, nullptr});
+  if (type(*id).shape != declared.shape && type(*id).shape.empty()) {
+    id = emit_one(OpKind::expand, {{*id, expr.span}}, {}, expr.span, {{}, nullptr, &declared, nullptr});
     if (!id) return false;
   }
   Ellipsis none;
   if (const auto problem = mismatch(slot.type, type(*id), dims(), none)) {
     fail(code::signature_mismatch, expr.span, "the const `" + def.name + "` is not what it is declared as: " + *problem)
-        .mark("this is " + shown(*id))
-        .label(slot.type.span, "declared as " + shape_with_values(axis_texts(slot.type), dims()));
+        .mark("this is " + shown(*id, &slot.type))
+        .label(slot.type.span, "declared as " + wanted(slot.type, *id))
+        .help(advice_on_type(slot.type, *id, expr.span));
     return false;
   }
   fn_.body = std::move(blocks_.back().block);
@@ -159,14 +160,46 @@ std::vector<AxisText> FunctionBuilder::axes_of(ValueId id) const {
   return out;
 }
 
-std::string FunctionBuilder::shown(ValueId id) const {
+namespace {
+
+// Whether elements of the two are of one kind: an index is none of a number, whatever its bound.
+bool same_elements(const TypePattern& declared, const graph::Type& type) {
+  if (declared.kind != graph::TypeKind::tensor || type.kind != graph::TypeKind::tensor) return true;
+  return declared.is_index == type.index_bound.has_value() && (declared.is_index || declared.dtype == type.dtype);
+}
+
+std::string element(const std::optional<graph::DimId>& bound, bool is_index, DType dtype, bool always, const graph::DimTable& dims) {
+  if (is_index) return bound ? "index(" + dims.text(*bound) + ")" : "index";
+  return dtype == DType::f32 && !always ? "" : std::string(name(dtype));
+}
+
+}  // namespace
+
+std::string FunctionBuilder::shown(ValueId id, const TypePattern* beside) const {
   const graph::Type& t = type(id);
   const graph::DimTable& dims = in_.module().dims;
   if (t.kind != graph::TypeKind::tensor) return graph::text(t, dims);
-  const std::string kind = t.index_bound           ? "index(" + dims.text(*t.index_bound) + ")"
-                           : t.dtype == DType::f32 ? ""
-                                                   : std::string(name(t.dtype));
-  return kind + shape_with_values(axes_of(id), dims);
+  const bool always = beside != nullptr && !same_elements(*beside, t);
+  return element(t.index_bound, t.index_bound.has_value(), t.dtype, always, dims) + shape_with_values(axes_of(id), dims);
+}
+
+std::string FunctionBuilder::wanted(const TypePattern& declared, ValueId beside) const {
+  const graph::DimTable& dims = in_.module().dims;
+  if (declared.kind != graph::TypeKind::tensor) return declared.kind == graph::TypeKind::batch ? "a Batch" : "a Sequences";
+  const bool always = !same_elements(declared, type(beside));
+  return element(declared.bound, declared.is_index, declared.dtype, always, dims) + shape_with_values(axis_texts(declared), dims);
+}
+
+std::string FunctionBuilder::advice_on_type(const TypePattern& declared, ValueId found, source::Span text) const {
+  if (same_elements(declared, type(found)) || type(found).kind != graph::TypeKind::tensor) return {};
+  if (declared.is_index && (graph::is_integer(type(found).dtype)))
+    return declared.bound ? "positions are bounded by `context n` in the model; an input by its type, index(n)[…]" : "";
+  // A text of several lines, or one that would need brackets, is not repeated.
+  std::string written = in_.source_text(text);
+  const bool short_enough = written.size() <= 30 && written.find_first_of(" \n") == std::string::npos;
+  return "convert it: `" + (short_enough ? written : "…") + " as " +
+         (declared.is_index ? "index(" + (declared.bound ? in_.module().dims.text(*declared.bound) : "n") + ")"
+                            : std::string(name(declared.dtype))) + "`";
 }
 
 void FunctionBuilder::named(const Value& value, const ast::Name& name) {
@@ -178,18 +211,26 @@ void FunctionBuilder::named(const Value& value, const ast::Name& name) {
 }
 
 void FunctionBuilder::enter_function(const Closure& function, source::Span call) {
-  entered_.push_back({function.name.empty() ? "fn" : function.name, call});
+  entered_.push_back({function.name.empty() ? "fn" : function.name, call, frames_.size()});
 }
 
 void FunctionBuilder::leave_function() { entered_.pop_back(); }
 
 // ---- operations -----------------------------------------------------------------------------------------------------
 
+// Where an operation stands: its own text, and the outermost call of those that brought that text here.
+void FunctionBuilder::place_op(graph::Op& op, source::Span span) {
+  op.source = in_.source_text(span);
+  op.where = in_.where(span);
+  op.call = {};
+  if (!entered_.empty() && entered_.front().frame <= 1) op.call = in_.where(entered_.front().call);
+  else if (frames_.size() > 1) op.call = in_.where(frames_[1].call);
+}
+
 graph::Op& FunctionBuilder::add_op(OpKind kind, source::Span span) {
   graph::Op& op = blocks_.back().block.ops.emplace_back();
   op.kind = kind;
-  op.source = in_.source_text(span);
-  op.where = in_.where(span);
+  place_op(op, span);
   return op;
 }
 
@@ -212,8 +253,7 @@ std::optional<std::vector<ValueId>> FunctionBuilder::emit(OpKind kind, std::vect
   note_uses(kind, operands);
   for (graph::Type& t : std::get<std::vector<graph::Type>>(result)) op.results.push_back(new_value(std::move(t)));
   note_formulas(operands, op.results, options);
-  op.source = in_.source_text(span);
-  op.where = in_.where(span);
+  place_op(op, span);
   std::vector<ValueId> ids = op.results;
   if (kind == OpKind::linear && infos_[operands[1].id->index].axes.size() == 2) {
     infos_[ids[0].index].axes.back() = infos_[operands[1].id->index].axes[0];

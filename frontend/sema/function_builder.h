@@ -158,10 +158,14 @@ class FunctionBuilder final : public TensorContext {
   const graph::Type& type(graph::ValueId id) const { return fn_.values[id.index].type; }
   Value tensor(graph::ValueId id) const { return Value::tensor({id, type(id)}); }
   std::vector<AxisText> axes_of(graph::ValueId id) const;
-  std::string shown(graph::ValueId id) const;        // "f32[tokens, heads * d] = [tokens, 4 * 16] = [tokens, 64]"
+  // "[tokens, heads * d] = [tokens, 4 * 16] = [tokens, 64]", the element type before it where it is not f32. Beside what a
+  // text declares: always, if the two differ in it; `wanted` is the declared type in the same words.
+  std::string shown(graph::ValueId id, const TypePattern* beside = nullptr) const;
+  std::string wanted(const TypePattern& declared, graph::ValueId beside) const;
   graph::DimTable& dims() { return in_.module().dims; }
 
   // Operations. `results` of a failed one is empty.
+  void place_op(graph::Op& op, source::Span span);
   graph::Op& add_op(graph::OpKind kind, source::Span span);
   std::optional<std::vector<graph::ValueId>> emit(graph::OpKind kind, std::vector<Operand> operands, Attrs attrs,
                                                   source::Span span, const EmitOptions& options = {});
@@ -184,6 +188,8 @@ class FunctionBuilder final : public TensorContext {
   diag::Builder fail(const diag::Code& code, source::Span span, std::string message);
   void fail_shape(const graph::ShapeError& error, graph::OpKind kind, const std::vector<Operand>& operands,
                   source::Span span);
+  // The way out where a value's element type is not the declared one: "convert it: `x as f16`"; else empty.
+  std::string advice_on_type(const TypePattern& declared, graph::ValueId found, source::Span text) const;
   Value not_carried_out(source::Span span, const std::string& what);
 
   // Members
@@ -259,6 +265,7 @@ class FunctionBuilder final : public TensorContext {
   struct Entered {
     std::string name;
     source::Span call;
+    std::size_t frame;                               // frames_.size() at that time
   };
   std::vector<Entered> entered_;                     // fns being expanded
   StateMoves moved_;                                 // what the text so far moves on

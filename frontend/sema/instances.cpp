@@ -252,7 +252,8 @@ ClassInfo* Instances::make(const Recipe& recipe, bool root) {
       sink()
           .error(code::module_too_large, recipe.span, "`" + recipe.symbol->name + "` contains itself")
           .label(recipe.symbol->span, "declared here")
-          .note(chain + recipe.symbol->name);
+          .note(chain + recipe.symbol->name)
+          .help("a module is made of others; what repeats is a list of children: `layers: [Layer(c) for i in 0..n]`");
     }
     return it->second.info;
   }

@@ -27,6 +27,18 @@ class NameChecker {
         }
         return;
       }
+      case ast::ExprKind::call: {
+        // Of `x.to(f32)` it is the function that there is not: what is given to it is looked at when it is called.
+        const auto& e = ast::as<ast::CallExpr>(expr);
+        const bool method = e.callee->kind == ast::ExprKind::member;
+        check(*e.callee, env);
+        each_expr(e.args, [&](const ast::Expr& arg) {
+          const auto* word = ast::try_as<ast::NameExpr>(arg);
+          if (method && word != nullptr && dtype_from_name(word->name.text) && !env.declared(word->name.text)) return;
+          check(arg, env);
+        });
+        return;
+      }
       case ast::ExprKind::function: {
         const auto& e = ast::as<ast::FunctionExpr>(expr);
         Environment inner = env;
@@ -65,7 +77,14 @@ class NameChecker {
           const auto& let = ast::as<ast::LetStatement>(*statement);
           check(*let.value, env);
           for (const ast::Name& local : let.names) {
-            ex_.check_new_name(local, env);
+            const auto before = in_loop && env.is_local(local.text) ? env.declared(local.text) : std::nullopt;
+            if (before) {
+              ex_.fail(diag::code::duplicate_name, local.span, "`" + local.text + "` is already a name here")
+                  .label(*before, "this one")
+                  .help("within a loop a name gets its new value without `let`: `" + local.text + " = …`");
+            } else {
+              ex_.check_new_name(local, env);
+            }
             env.define(local.text, Value::error(), local.span);
           }
           break;

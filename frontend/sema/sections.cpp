@@ -67,9 +67,12 @@ class Sections {
       if (seg.kind != ast::SegKind::name || components_.contains(seg.text)) continue;
       std::vector<std::string> known(components_.begin(), components_.end());
       known.insert(known.end(), words.begin(), words.end());
+      std::string help = diag::did_you_mean(seg.text, known);
+      if (help.empty() && !words.empty() && tensor.segs.size() == 1)
+        help = "write `compute` for the whole model, `residual`, `cache` or `state`, or a module's path, as in `**.norm`";
       in_.sink()
           .error(code::section_target_unknown, seg.span, "no module and no weight is called `" + seg.text + "`")
-          .help(diag::did_you_mean(seg.text, known));
+          .help(std::move(help));
       return;
     }
   }

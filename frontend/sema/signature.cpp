@@ -112,6 +112,11 @@ class TypeReader {
         const auto dtype = dtype_from_name(text);
         // A name that is nothing is said to be so, and no more: the message is the definition's own, kept once.
         if (!dtype && resolve_type(ev_, named, env_).kind == TypeName::Kind::failed) return std::nullopt;
+        if (named.shape && text == "int") {
+          const std::string shape = shape_text(*named.shape);
+          return wrong(type.span, "has no element type `int`",
+                       "ids are `index(n)" + shape + "`, n being how many there are; other whole numbers are `i32" + shape + "`");
+        }
         if (!dtype || named.args) break;
         if (!named.shape) return wrong(type.span, "needs a shape: write `" + text + "[]` for one number");
         if (!graph::is_value_dtype(*dtype) && !weight_)
@@ -128,10 +133,11 @@ class TypeReader {
   void weight() { weight_ = true; }
 
  private:
-  std::optional<TypePattern> wrong(source::Span span, const std::string& message) {
-    ev_.sink().error(code::unknown_type, span, what_ + " " + message);
+  std::optional<TypePattern> wrong(source::Span span, const std::string& message, std::string help = {}) {
+    ev_.sink().error(code::unknown_type, span, what_ + " " + message).help(std::move(help));
     return std::nullopt;
   }
+  std::string shape_text(const ast::Shape& shape) const { return collapsed(ev_.sources().text(shape.span)); }
 
   FormulaPtr formula(const Value& value) const {
     return module_ == nullptr ? value.formula() : with_arguments(value.formula(), *module_, level_);

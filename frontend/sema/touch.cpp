@@ -1,14 +1,20 @@
-// Text that is not evaluated: which configuration fields it mentions.
+// Text that is not evaluated: which configuration fields it mentions, and whether there are such fields.
+#include <algorithm>
+#include <map>
+
+#include "frontend/sema/config.h"
 #include "frontend/sema/expressions.h"
 #include "frontend/sema/walk.h"
+#include "runtime/base/strings.h"
 
 namespace modelc::sema {
 
 // Walks text with what is known of its names: configurations, cases, fns and modules are followed, all else is unknown
-// (an error value). Nothing is evaluated and nothing reported.
+// (an error value). Nothing is evaluated, and nothing reported but a field that a configuration or a case does not have,
+// which is wrong whatever is chosen.
 class Toucher {
  public:
-  explicit Toucher(Evaluator& evaluator) : st_(*evaluator.state_) {}
+  explicit Toucher(Evaluator& evaluator) : ev_(evaluator), st_(*evaluator.state_) {}
 
   // What the expression is, as far as it can be told, with everything in it touched.
   Value look(const ast::Expr& expr, const Environment& env) {
@@ -17,6 +23,15 @@ class Toucher {
     Value value = look_kind(expr, env);
     --depth_;
     return value;
+  }
+
+  void look(const ast::Arm& arm, const Value& subject, const Environment& env) {
+    Environment inner = env;
+    if (arm.binding) {
+      inner.define(arm.binding->text, subject, arm.binding->span);
+      if (const VariantDef* variant = variant_of(subject)) bound_[arm.binding->span] = {variant, &arm};
+    }
+    look(*arm.value, inner);
   }
 
   void look(const ast::Block& block, Environment env) {
@@ -259,12 +274,59 @@ class Toucher {
         instance.mark_read(name.text);
         return found->value;
       }
+      if (object.is(ValueKind::variant)) check_case(object.as_variant().definition, nullptr, name);
+      else Expressions(ev_).field(object, name, name.span);  // a fn of the configuration, or unknown, which is said
     }
     if (object.is(ValueKind::files)) {
       const Symbol* symbol = object.as_files().own(name.text);
       return symbol != nullptr ? of_symbol(*symbol) : Value::error();
     }
     return Value::error();
+  }
+
+  // A field of what an arm binds, which is of the arm's own cases and not of the case at hand.
+  Value field_of_arm(const Value& bound, const VariantDef* variant, const ast::Arm& arm, const ast::Name& name) {
+    if (bound.is(ValueKind::variant)) {
+      if (const ConfigField* found = bound.as_variant().fields->find(name.text)) {
+        bound.as_variant().fields->mark_read(name.text);
+        return found->value;
+      }
+    }
+    check_case(variant, arm.wildcard ? nullptr : &arm, name);
+    return Value::error();
+  }
+
+  // Reports a name that is a field of none of the cases: those of the arm, or all of the variant.
+  void check_case(const VariantDef* variant, const ast::Arm* arm, const ast::Name& name) {
+    std::vector<std::string> names, tags;
+    for (const VariantDef::Case& one : variant->cases) {
+      const bool asked = arm == nullptr || std::any_of(arm->literals.begin(), arm->literals.end(), [&](const ast::Literal& l) {
+                           const auto index = l.kind == ast::LiteralKind::string ? variant->find(l.text) : std::nullopt;
+                           return index && &variant->cases[*index] == &one;
+                         });
+      if (!asked) continue;
+      if (one.fields->field(name.text) != nullptr || is_let(*one.fields, name.text)) return;
+      tags.push_back(modelc::quote(one.decl->tags.front().value));
+      for (const FieldDef& field : one.fields->fields) names.push_back(field.name);
+    }
+    if (tags.empty()) return;  // an arm of a case that the variant does not have, which is said of the arm
+    const std::string of = arm == nullptr ? "no case of " + variant->symbol->name + " has a field"
+                           : tags.size() == 1 ? "the case " + tags[0] + " of " + variant->symbol->name + " has no field"
+                                              : "the cases " + listed(tags) + " of " + variant->symbol->name + " have no field";
+    Expressions(ev_)
+        .fail(diag::code::unknown_field, name.span, of + " `" + name.text + "`")
+        .label(variant->symbol->span, "declared here")
+        .help(diag::did_you_mean(name.text, names));
+  }
+
+  static bool is_let(const ConfigDef& def, const std::string& name) {
+    return std::any_of(def.lets.begin(), def.lets.end(), [&](const LetDef& let) { return let.name == name; }) ||
+           std::any_of(def.functions.begin(), def.functions.end(), [&](const FunctionDef& fn) { return fn.name == name; });
+  }
+
+  static const VariantDef* variant_of(const Value& value) {
+    if (value.is(ValueKind::variant)) return value.as_variant().definition;
+    return value.is_none() ? value.none_of() : nullptr;
   }
 
   // The text behind a call.
@@ -293,7 +355,13 @@ class Toucher {
       case ast::ExprKind::name: return of_name(ast::as<ast::NameExpr>(expr).name, env);
       case ast::ExprKind::member: {
         const auto& e = ast::as<ast::MemberExpr>(expr);
-        return field(look(*e.object, env), e.name);
+        const Value object = look(*e.object, env);
+        if (const auto* of = ast::try_as<ast::NameExpr>(*e.object)) {
+          const auto declared = env.declared(of->name.text);
+          const auto bound = declared ? bound_.find(*declared) : bound_.end();
+          if (bound != bound_.end()) return field_of_arm(object, bound->second.first, *bound->second.second, e.name);
+        }
+        return field(object, e.name);
       }
       case ast::ExprKind::call: {
         const auto& e = ast::as<ast::CallExpr>(expr);
@@ -321,11 +389,7 @@ class Toucher {
       case ast::ExprKind::match: {
         const auto& e = ast::as<ast::MatchExpr>(expr);
         const Value subject = look(*e.subject, env);
-        for (const ast::Arm& arm : e.arms) {
-          Environment inner = env;
-          if (arm.binding) inner.define(arm.binding->text, subject, arm.binding->span);
-          look(*arm.value, inner);
-        }
+        for (const ast::Arm& arm : e.arms) look(arm, subject, env);
         return Value::error();
       }
       case ast::ExprKind::binary: {
@@ -338,11 +402,16 @@ class Toucher {
     }
   }
 
+  Evaluator& ev_;
   Evaluator::State& st_;
   std::size_t depth_ = 0;
+  std::map<source::Span, std::pair<const VariantDef*, const ast::Arm*>> bound_;   // what arms bind, by the name's place
 };
 
 void Evaluator::touch(const ast::Expr& expr, const Environment& env) { Toucher(*this).look(expr, env); }
+void Evaluator::touch(const ast::Arm& arm, const Value& subject, const Environment& env) {
+  Toucher(*this).look(arm, subject, env);
+}
 void Evaluator::touch(const ast::Block& block, const Environment& env) { Toucher(*this).look(block, env); }
 void Evaluator::touch(const ast::ModuleDecl& module, const FileSymbols& file, std::span<const Argument> arguments) {
   Toucher(*this).look(module, file, arguments);

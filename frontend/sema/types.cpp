@@ -1,9 +1,7 @@
 #include "frontend/sema/types.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "frontend/sema/expressions.h"
+#include "frontend/sema/habits.h"
 
 namespace modelc::sema {
 
@@ -44,36 +42,9 @@ TypeName of_symbol(Expressions& ex, const Symbol& symbol, const ast::NamedType& 
 
 // What a type of Python or PyTorch is called here; `torch.float16` counts by its last word.
 std::string written_here(std::string_view word, bool of_tensor) {
-  using Pair = std::pair<std::string_view, std::string_view>;
-  static constexpr Pair elements[] = {
-      {"float16", "f16"}, {"half", "f16"},   {"bfloat16", "bf16"}, {"float32", "f32"}, {"float", "f32"},
-      {"float64", "f64"}, {"double", "f64"}, {"int64", "i64"},     {"long", "i64"},    {"int32", "i32"},
-      {"int16", "i16"},   {"int8", "i8"},    {"uint8", "u8"},
-  };
-  static constexpr Pair values[] = {
-      {"str", "write `string`"},
-      {"float16", "a number is `float` or `int`"},
-      {"float32", "a number is `float` or `int`"},
-      {"float64", "a number is `float` or `int`"},
-      {"int32", "a number is `float` or `int`"},
-      {"int64", "a number is `float` or `int`"},
-      {"List", "a list is `list[T]`, or `list[T, n]` of n values"},
-      {"tuple", "a list is `list[T]`, or `list[T, n]` of n values"},
-      {"Tuple", "a list is `list[T]`, or `list[T, n]` of n values"},
-      {"dict", "a mapping is `map[T]`; an object with fields of its own is a `variant`'s case"},
-      {"Dict", "a mapping is `map[T]`; an object with fields of its own is a `variant`'s case"},
-      {"Optional", "a value that may be absent is `T?`"},
-      {"Callable", "write `fn`"},
-      {"Module", "write `module`, or the name of an `interface`"},
-      {"Tensor", "a tensor's type is its shape: `[tokens, n]`, `f32[n]`"},
-  };
-  const auto is_word = [&](const Pair& pair) { return pair.first == word; };
-  if (of_tensor) {
-    const auto* p = std::find_if(std::begin(elements), std::end(elements), is_word);
-    return p == std::end(elements) ? std::string() : "write `" + std::string(p->second) + "`";
-  }
-  const auto* p = std::find_if(std::begin(values), std::end(values), is_word);
-  return p == std::end(values) ? std::string() : std::string(p->second);
+  if (!of_tensor) return habit_of_type(word);
+  const std::string_view element = element_of_habit(word);
+  return element.empty() ? std::string() : "write `" + std::string(element) + "`";
 }
 
 }  // namespace
@@ -104,6 +75,10 @@ TypeName resolve_type(Evaluator& evaluator, const ast::NamedType& type, const En
   if (env.file() != nullptr && !type.shape) symbol_names(*env.file(), names);
   std::string near = written_here(type.path.parts.back().text, type.shape.has_value());
   if (near.empty()) near = diag::did_you_mean(type.path.text(), names);
+  if (near.empty() && type.args) {
+    const std::string import = evaluator.import_of(type.path.text());
+    if (!import.empty()) near = "a child is declared by its name alone, `name: " + type.path.text() + "(…)`; " + import;
+  }
   ex.fail(diag::code::unknown_type, type.path.span, "no type `" + type.path.text() + "` is known here")
       .help(near.empty() ? evaluator.import_of(type.path.text()) : near);
   return {};

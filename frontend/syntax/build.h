@@ -3,6 +3,7 @@
 // folder.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,9 @@ class Builder {
 
   std::unique_ptr<ast::File> file(P::FileContext& c);
   ast::ExprPtr expr(P::ExprContext& c);
+
+  // The byte behind each expression built so far.
+  const std::vector<std::uint32_t>& ends() const { return ends_; }
 
  private:
   using Node = antlr4::tree::TerminalNode;
@@ -116,6 +120,7 @@ class Builder {
 
   const Tokens& tokens_;
   diag::Sink& sink_;
+  std::vector<std::uint32_t> ends_;
 };
 
 }  // namespace modelc::syntax

@@ -228,6 +228,7 @@ ast::ExprPtr Builder::binary(P::BinaryContext& c) {
 }
 
 ast::ExprPtr Builder::expr(P::ExprContext& c) {
+  ends_.push_back(span(*c.stop).end);
   if (auto* x = dynamic_cast<P::PostfixExprContext*>(&c)) return postfix(*x->postfix());
   if (auto* x = dynamic_cast<P::BinaryContext*>(&c)) return binary(*x);
   if (auto* x = dynamic_cast<P::NegateContext*>(&c)) {

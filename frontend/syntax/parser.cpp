@@ -6,6 +6,7 @@
 #include "ModelParser.h"
 #include "antlr4-runtime.h"
 #include "frontend/syntax/build.h"
+#include "frontend/syntax/hidden_division.h"
 #include "frontend/syntax/reading.h"
 #include "frontend/syntax/recovery.h"
 #include "frontend/syntax/syntax_error.h"
@@ -50,7 +51,13 @@ std::unique_ptr<ast::File> parse(source::FileId file, const source::SourceManage
   std::optional<SyntaxError> error;
   const std::size_t errors = sink.error_count();
   auto tree = read<std::unique_ptr<ast::File>>(
-      tokens, [](P& parser) { return parser.file(); }, [&](P::FileContext& c) { return Builder(tokens, sink).file(c); },
+      tokens, [](P& parser) { return parser.file(); },
+      [&](P::FileContext& c) {
+        Builder builder(tokens, sink);
+        auto built = builder.file(c);
+        if (sink.error_count() == errors) warn_of_hidden_divisions(tokens, builder.ends(), sink);
+        return built;
+      },
       error);
   if (error && tree == nullptr) report_all(*error, tokens, sink);
   return sink.error_count() == errors ? std::move(tree) : nullptr;

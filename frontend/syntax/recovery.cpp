@@ -171,9 +171,26 @@ std::optional<SyntaxError> read_rest(const Start& start, Tokens& tokens) {
   });
 }
 
+// Of `a if b elif c` the parser gives up at the `if`, since no `else` follows: what stands in its place is what is wrong.
+SyntaxError refined_conditional(const SyntaxError& error, const Tokens& tokens) {
+  const std::vector<Token*>& all = tokens.all();
+  const std::uint32_t depth = tokens.depth(error.found);
+  for (std::size_t i = tokens.next(error.found); all[i]->getType() != Token::EOF && tokens.depth(i) >= depth; i = tokens.next(i)) {
+    const std::size_t type = all[i]->getType();
+    if (tokens.depth(i) == depth && (type == P::ELSE || begins_statement(tokens, i) || begins_member(tokens, i))) break;
+    if (tokens.depth(i) != depth || tokens.text(*all[i]) != "elif") continue;
+    SyntaxError inner = error;
+    inner.found = i;
+    inner.expected = {P::ELSE};
+    return inner;
+  }
+  return error;
+}
+
 // A `[` after an operand opens a slice, or in a checkpoint block the next rule. Where it can only be a slice, one that
 // is wrong inside makes the parser give up at the `[`; what is wrong inside is the message wanted.
 SyntaxError refined(const SyntaxError& error, Tokens& tokens) {
+  if (tokens.all()[error.found]->getType() == P::IF) return refined_conditional(error, tokens);
   const bool in_rules = std::find(error.rules.begin(), error.rules.end(), P::RuleRule_) != error.rules.end();
   if (in_rules || tokens.all()[error.found]->getType() != P::LBRACK) return error;
   const std::size_t last = tokens.all()[tokens.previous(error.found)]->getType();

@@ -261,6 +261,7 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
   if (type == P::SLASH && (next == P::STAR || next == P::STARS)) return "a comment begins with `//` and ends with its line";
   if (tokens.text(last) == "def") return "functions are written without `def`: `forward(…)`, `entry name(…)`, `fn name(x) = …`";
   if (type == P::ARROW && last.getType() == P::RPAREN && expects(P::LBRACE)) return "results are written after `->`";
+  if (type == P::COMMA && within(error, {P::RuleObject})) return "nothing stands between the entries: leave the `,` out";
   if (type == P::COMMA && e.member) return "nothing stands between members: leave the `,` out";
   if ((type == P::PLUS || type == P::MINUS || type == P::STAR || type == P::SLASH) && next == P::ASSIGN)
     return "the new value is written out: `h = h " + std::string(tokens.text(found)) + " …`";
@@ -280,6 +281,8 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
   if (type == P::DOT && e.expression && next == P::INT) return "a number begins with a digit: `0.5`";
   if (last.getType() == P::FOR && type == P::LPAREN) return "a `for` names one element: `for layer in layers { … }`";
   if (before_last == "for" && type == P::COMMA) return "a `for` names one element: `for layer in layers { … }`";
+  if (tokens.text(last) == "self" && type == P::DOT)
+    return "a member is declared by its name alone: `name: Linear(…)` for a child, `let name = …` for a value";
   if (tokens.text(last) == "__init__" && type == P::LPAREN) {
     return "a module has no constructor: parameters stand behind its name, `module Name(size: dim)`, and each member is "
            "declared with its value";
@@ -287,6 +290,7 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
   if (tokens.text(last) == "assert") return "a condition is checked by `require condition, \"what must hold\"`";
   if (tokens.text(last) == "while" && tokens.first_on_line(tokens.previous(error.found)))
     return "there is no loop over numbers: `for` goes over a list of children";
+  if (tokens.text(found) == "elif" && expects(P::ELSE)) return "a second condition stands behind `else`: `a if p else b if q else c`";
   if ((tokens.text(found) == "elif" || type == P::ELSE) && within(error, {P::RuleBlock, P::RuleBlockRest}))
     return "a choice stands within an expression: `a if condition else b`";
   if (type == P::QUESTION && within(error, {P::RuleBlock, P::RuleBlockRest, P::RuleFnDecl, P::RuleChild}))
@@ -295,6 +299,12 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
     return "a slice is written `a..b`, a whole axis `..`, a step `a..b by 2`";
   if (last.getType() == P::DOT && type == P::INT && e.name && !within(error, {P::RuleCheckpoint}))
     return "an element of a list is written `list[" + std::string(tokens.text(found)) + "]`";
+  if (type == P::LBRACE && e.expression && last.getType() == P::RETURN)
+    return "results are listed, `return a, b`; their names stand in the signature: `-> (a: [n], b: [n])`";
+  if (type == P::LBRACE && e.expression) return "no value is written in braces; a list stands in brackets, `[a, b]`";
+  if (type == P::DOTS && within(error, {P::RuleShape})) return "any axes are written `...`; every other size is written out";
+  if (type == P::DOT && tokens.text(*all[tokens.previous(tokens.previous(error.found))]) == "extends")
+    return "a module extends another of this language by its name; of PyTorch's there is none: `module Name(size: dim) { … }`";
   if (type == P::BAR && next == P::BAR) return "write `or`";
   if (type == P::SLASH && next == P::SLASH) return "whole division is written `div(a, b)`";
   if (type == P::ASSIGN) {

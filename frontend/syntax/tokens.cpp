@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <set>
 #include <string>
+#include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "frontend/source/utf8.h"
@@ -157,7 +161,7 @@ bool Tokens::read(diag::Sink& sink) {
     return false;
   }
   list_ = stream_.getTokens();
-  return check_characters(sink) && check_brackets(sink) && check_depth(sink);
+  return check_characters(sink) && check_literals(sink) && check_brackets(sink) && check_depth(sink);
 }
 
 Span Tokens::span(const Token& token) const {
@@ -236,6 +240,58 @@ bool Tokens::check_characters(diag::Sink& sink) {
                  "the language does not use the character " + in_ticks(character))
           .help(help);
     }
+  }
+  return good;
+}
+
+namespace {
+
+// What is wrong with a number that letters follow, and the way out.
+std::pair<std::string, std::string> about_letters(const std::string& number, const std::string& letters) {
+  const auto whole = [&](int base) -> std::string {
+    std::uint64_t value = 0;
+    const char* end = letters.data() + letters.size();
+    const auto [stop, error] = std::from_chars(letters.data() + 1, end, value, base);
+    return error == std::errc() && stop == end ? ": write `" + std::to_string(value) + "`" : "";
+  };
+  const char first = letters.front();
+  const auto is = [&](char small, char large) { return number == "0" && (first == small || first == large); };
+  const int base = is('x', 'X') ? 16 : is('o', 'O') ? 8 : is('b', 'B') ? 2 : 0;
+  if (base != 0) return {"a number that is not decimal", "numbers are decimal" + whole(base)};
+  if (letters == "e" || letters == "E") return {"an exponent lacks its digits", "write `" + number + "e5`"};
+  return {"a number ends in letters", "numbers have no suffix: write `" + number + "`"};
+}
+
+}  // namespace
+
+bool Tokens::check_literals(diag::Sink& sink) {
+  bool good = true;
+  const auto letter = [](char c) { return c == '_' || std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  for (std::size_t i = 0; i + 1 < list_.size(); ++i) {
+    const std::size_t type = list_[i]->getType();
+    const std::string word(text(*list_[i]));
+    const bool adjacent = list_[i + 1]->getType() != Token::EOF && list_[i]->getStopIndex() + 1 == list_[i + 1]->getStartIndex();
+    const std::string_view behind = adjacent ? text(*list_[i + 1]) : std::string_view{};
+    const Span both = adjacent ? source::join(span(*list_[i]), span(*list_[i + 1])) : Span{};
+    std::string message, help;
+    if ((type == ModelLexer::INT || type == ModelLexer::FLOAT) && adjacent && letter(behind.front())) {
+      std::tie(message, help) = about_letters(word, std::string(behind));
+    } else if (type == ModelLexer::INT && adjacent && list_[i + 1]->getType() == ModelLexer::DOT) {
+      // `1.`, and not `layers.0.norm` or `0.{i}`, names of a checkpoint's tensors; nor `0.*`.
+      const std::size_t next = both.end;
+      const char c = next < text_.size() ? text_[next] : ' ';
+      if (letter(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || std::string_view("{*\"[").find(c) != std::string_view::npos) continue;
+      message = "a number ends in a point", help = "digits follow the point: write `" + word + ".0`";
+    } else if (type == ModelLexer::ID && adjacent && behind.front() == '"' && word.size() <= 2 &&
+               word.find_first_not_of("fFrRbBuU") == std::string::npos) {
+      message = "a string has no letter before it";
+      help = "a string stands as it is, and no expressions stand in it: leave the `" + word + "` out";
+    } else {
+      continue;
+    }
+    good = false;
+    const std::string_view shown = text_.substr(both.begin, std::min<std::size_t>(both.size(), 40));
+    sink.error(diag::code::unexpected_token, both, message + ", in " + in_ticks(shown)).help(help);
   }
   return good;
 }

@@ -75,6 +75,8 @@ class Tokens {
   };
 
   bool check_characters(diag::Sink& sink);
+  // Numbers and strings of other languages, which read as two words here: `1.`, `1e-6f`, `0x40`, `f"…"`.
+  bool check_literals(diag::Sink& sink);
   bool check_brackets(diag::Sink& sink);
   bool check_depth(diag::Sink& sink);
   // The bracket that is most likely the one not closed, when brackets do not match: reports it.

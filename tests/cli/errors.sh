@@ -58,11 +58,37 @@ for missing in "whisper whisper-tiny-random cross_set"; do
 done
 # States that the runtime has no memory for yet: the operations that go over them are named, with their lines.
 build_of() { "$modelc" build "examples/$1/$1.model" --config "examples/$1/fixtures/$2/config.json" -o "$work/nk"; }
-expect "Mamba-2 without kernels" 1 "error[E0501]" "operation \`causal_conv1d\`" "nn/conv.model:" "operation \`ssd_scan\`" "mamba2.model:" -- \
+expect "Mamba-2 without kernels" 1 "error[E0501]" "operation \`causal_conv1d\`" "nn/conv.model:" "the operation stands here" "operation \`ssd_scan\`" "mamba2.model:" -- \
   build_of mamba2 mamba2-tiny
 expect "Qwen3-Next without kernels" 1 "error[E0501]" "operation \`gated_delta\`" "qwen3_next.model:" -- build_of qwen3_next qwen3-next-dense
 expect "DeepSeek-V3 without kernels" 1 "error[E0501]" "operation \`attend_latent\`" "operation \`append\` is not carried out by the C++ backend yet, with a LatentCache" \
   "deepseek_v3.model:" -- build_of deepseek_v3 deepseek-v3-dense
+# What stands in another file is marked where this one calls it: a text that is expanded here, and a module's own function.
+cat > "$work/mixing.model" <<'MODEL'
+language 1
+fn mixed(x, w) = einsum("ij,jk->ik", x, w)
+module Mix(n: dim) {
+    param w: [n, n]
+    forward(x: [tokens, n]) -> [tokens, n] { return mixed(x, w) + x }
+}
+MODEL
+cat > "$work/uses.model" <<'MODEL'
+language 1
+import mixing
+config C { n: dim }
+model Uses(c: C) {
+    context 8
+    param table: [8, c.n]
+    mix: Mix(c.n)
+    forward(ids: index(8)[tokens], at: Batch) -> y: [outputs, c.n] {
+        let h = mix(take(table, ids)) * 2
+        return take(h, at.outputs)
+    }
+}
+MODEL
+echo '{"n": 4}' > "$work/uses.json"
+expect "an operation in a text that is expanded" 1 "error[E0501]" "--> uses.model:9:17" "9 |         let h = mix(" "--> mixing.model:" "the operation stands here" -- \
+  "$modelc" build "$work/uses.model" --config "$work/uses.json" -o "$work/uses"
 copy shape "$tiny"
 sed -i 's/"hidden_size": 32/"hidden_size": 40/' "$work/shape/config.json"
 expect "a wrong shape, with formula, value and origin" 1 "error[E0312]" "hidden_size" "40" "config.json" "llama.model:" -- \
@@ -193,7 +219,7 @@ printf 'language 1\nconfig C { d: dim  layers: int in 1..4 }\nmodel M(c: C) { fo
 expect "a value out of range" 1 "c.json:3:13" '  "layers": 9, "window": 3' "            ^" -- "$modelc" check "$work/c.model" --config "$work/c.json"
 expect "a key that nothing reads" 1 "c.json:3:16" '^^^^^^^^' -- "$modelc" check "$work/c.model" --config "$work/c.json"
 printf '{\n  "d": 4,\n  "layers": 3,,\n}\n' > "$work/c.json"
-expect "a comma too many" 1 "c.json:3:13" '  "layers": 3,,' -- "$modelc" check "$work/c.model" --config "$work/c.json"
+expect "a comma too many" 1 "c.json:3:15" '  "layers": 3,,' -- "$modelc" check "$work/c.model" --config "$work/c.json"
 printf 'd: 4\nlayers: 9\n' > "$work/c.yaml"
 expect "a value out of range in YAML" 1 "c.yaml:2:9" "layers: 9" -- "$modelc" check "$work/c.model" --config "$work/c.yaml"
 printf '{"d": 4, "layers": 3}\n' > "$work/c.json"

@@ -19,7 +19,7 @@ mistake 's/has_bias: true/has_bias: True/' 'error[E0301]' 'write `true`'
 mistake 's/has_bias: true/has_bias: None/' 'error[E0301]' 'what is absent is written `none`'
 mistake 's/return o\(/return self.o(/' 'error[E0301]' 'without `self.`'
 mistake 's/in 0\.\.c\.layers/in range(c.layers)/' 'error[E0301]' 'a range is written `0..n`'
-mistake 's/q\(x\) as \[tokens, c\.heads, d\]/q(x).view(tokens, c.heads, d)/' 'error[E0315]' 'takes another shape by `x as [tokens, n]`'
+mistake 's/q\(x\) as \[tokens, c\.heads, d\]/q(x).view(tokens, c.heads, d)/' 'error[E0315]' 'takes another shape by `q(x) as [tokens, n]`'
 mistake 's/    forward\(ids/    def forward(ids/' 'error[E0110]' 'functions are written without `def`'
 mistake 's/h = h \+ layer/h += layer/' 'error[E0110]' 'the new value is written out: `h = h + …`'
 mistake 's/let h = take/\/* let h = take/' 'error[E0110]' 'a comment begins with `//`'
@@ -72,11 +72,59 @@ mistake "s/\"causal\"/'causal'/" 'error[E0106]' 'double quotes'
 mistake 's/attend\(q\(x\) as \[tokens, c\.heads, d\], cache/attend(cache, q(x)/' 'error[E0307]' 'after its tensors'
 mistake 's/module Attention\(c: Config\)/module Attention(c: Config, c: Config)/' 'error[E0303]' 'two parameters'
 mistake 's/^model Small/module Small/' 'error[E0356]' 'write `model` for `module`'
+# ---- habits of PyTorch
+mistake 's/^    forward\(ids/    checkpoint pytorch { }\n    forward(ids/' 'error[E0432]' ':32:16' 'the formats are `safetensors` and `gguf`' 'saved as safetensors first'
+mistake 's/o\(y as \[tokens, c\.heads \* d\]\)/o(y as [.., -1])/' 'error[E0110]' 'any axes are written `...`'
+mistake 's/o\(y as \[tokens, c\.heads \* d\]\)/o(y as [tokens, -1])/' 'error[E0307]' 'no size is found out'
+mistake 's/let h = take\(table, ids\)/let h = table[ids]/' 'error[E0307]' '`take(table, ids)`'
+mistake 's/take\(h, at\.outputs\)/h[-1]/' 'error[E0349]' 'counted from the end'
+mistake 's/ids: index\(c\.vocab\)\[tokens\]/ids: int[tokens]/' 'error[E0329]' 'ids are `index(n)[tokens]`'
+mistake 's/let h = take\((.*)\)/let h = softmax(take(\1), dim: -1)/' 'error[E0313]' 'an axis is named `axis`' 'it has x, where and axis'
+mistake 's/let h = take\((.*)\)/let h = mean(take(\1), axis: -1, keepdim: true)/' 'error[E0313]' 'it is put back by `as`'
+mistake 's/let h = take\((.*)\)/let (h, g) = split(take(\1), 2)/' 'error[E0314]' 'the size of each part is listed'
+mistake 's/return linear/let g = print(h)  return linear/' 'error[E0301]' 'run with `--trace`'
+mistake 's/^    forward\(ids/    policy { dtype: bf16 }\n    forward(ids/' 'error[E0433]' 'write `compute` for the whole model'
+mistake 's/mask: "causal"/mask: true/' 'error[E0314]' 'the masks are "causal" and "full"'
+mistake 's/\[Attention\(c\) for i in 0\.\.c\.layers\]/[Attention(c)] * c.layers/' 'error[E0307]' '`[Attention(c) for i in 0..c.layers]`'
+mistake 's/return linear\(take\(h, at\.outputs\), table\)/return { logits: h }/' 'error[E0110]' 'their names stand in the signature'
+mistake 's/float = 1e-6/float = 1e-6f/' 'error[E0110]' 'write `1e-6`'
+mistake 's/float = 1e-6/float = 1./' 'error[E0110]' 'write `1.0`'
+mistake 's/context 64/context 0x40/' 'error[E0110]' 'numbers are decimal: write `64`'
+mistake 's/mask: "causal"/mask: f"causal"/' 'error[E0110]' 'leave the `f` out'
+mistake 's/^module Attention\(c: Config\) \{/module Attention(c: Config) extends nn.Module {/' 'error[E0110]' "of PyTorch's there is none"
+mistake 's/for layer in layers/for layer in enumerate(layers)/' 'error[E0301]' 'a `for` names one element'
+mistake 's/scale: d \^ -0\.5/scale: 1.0 if d > 8 elif d > 4/' 'error[E0110]' '`a if p else b if q else c`'
+mistake 's/return o\((.*)\)$/return o(\1).half()/' 'error[E0315]' 'takes another type by `x as f16`'
+mistake 's/return o\(/let z = y.to(f32)  return o(/' 'error[E0315]' 'takes another type by `x as f32`'
+mistake 's/return o\((.*)\)$/return o(\1) as float16/' 'error[E0329]' 'write `as f16`'
+# ---- effects are silent
+mistake 's/    o: Linear\(.*/    o: Attention(c)/' 'error[E0346]' ':16:8' '`Attention` contains itself'
+mistake 's/for layer in layers .*/h = layers(h, at)/' 'error[E0311]' 'for layer in layers { h = layer(h) }'
+mistake 's/let y = attend\(/let y = x.attend(/' 'error[E0315]' 'an operation is written before its tensor'
+# ---- element types are shown where they are what differs
+mistake 's/layer\(norm\(h\), at\)/layer(norm(h) as f16, at)/' 'error[E0350]' 'found f16[tokens, size] = [tokens, 24]' 'expected f32[tokens, size] = [tokens, 24]' '… as f32`'
+mistake 's/return o\((.*)\)$/return o(\1) as bf16/' 'error[E0350]' 'this is bf16[tokens, size]' 'declared as f32[tokens, size]'
+mistake 's/return linear\(take\(h, at\.outputs\), table\)/return linear(take(h, take(h, at.outputs)), table)/' 'error[E0349]'
+# ---- a comment where a division is meant
+mistake 's/let d = c\.size \/ c\.heads/let d = c.size \/\/ c.heads/' 'warning[W0117]' ':12:20' 'whole division is written `div(a, b)`'
 # ---- numbers
 config=$work/large.json
 for vocab in 281474976710656 4611686018427387904 9223372036854775807; do
   sed "s/\"vocab\": 32/\"vocab\": $vocab/" "$small/config.json" > "$config"
   mistake 's/@@//' 'error[E0309]' 'more elements than 2^48' "vocab = $vocab from large.json:2"
 done
+# ---- the configuration's text
+json_mistake() {
+  config=$work/fault.json
+  sed -E "$1" "$small/config.json" > "$config"
+  mistake 's/@@//' "${@:2}"
+}
+json_mistake 's/"layers": 2/"layers": 2,/' 'error[E0602]' 'fault.json:5:14' 'a comma stands before the closing `}`' 'remove it'
+json_mistake 's/"size": 24,/"size": 24,,/' 'error[E0602]' 'fault.json:3:14' 'a second comma follows a comma'
+json_mistake 's/"size": 24,/"size": 24, \/\/ of a row/' 'error[E0602]' 'fault.json:3:15' 'a comment stands here, and JSON has none'
+json_mistake 's/"size": 24,/"size": 24/' 'error[E0602]' 'fault.json:4:3' 'a comma is missing before it' '^^^^^^^'
+json_mistake 's/"size": 24,/size: 24,/' 'error[E0602]' 'fault.json:3:3' 'write `"size"`'
+json_mistake 's/"size": 24,/"size": None,/' 'error[E0602]' 'JSON writes `null`'
+config=
 expect "a command that is none" 2 'there is no command "chekc"' 'did you mean `check`?' -- "$modelc" chekc "$small/small.model"
 finish

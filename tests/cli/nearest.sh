@@ -95,6 +95,7 @@ one "a transform"                  "via cast" "via csat" cast
 one "an encoding"                  "as pair()" "as piar()" pair
 one "a section"                    "quantize {" "quantise {" quantize
 one "a module of a policy"         "**.norm: f32" "**.nrom: f32" norm
+one "a field in an arm, of none"   "s.factor" "s.facter" factor
 one "a word of a policy"           "policy { compute" "policy { comput" compute
 one "a type of a policy"           "compute: bf16" "compute: bf61" bf16
 one "an encoding to quantize to"   "q8_0" "q8_O" q8_0
@@ -114,6 +115,7 @@ printf '{"size": 4, "act": "silu", "scaling": {"rope_type": "yran", "factor": 2}
 expect "a tag" 1 "did you mean \`yarn\`?" -- "$modelc" check "$work/bad.model" --config "$work/tag.json"
 printf '{"size": 4, "act": "silu", "scaling": {"rope_type": "yarn", "factor": 2}}\n' > "$work/config.json"
 one "a field of a case"            "s.factor" "s.facter" factor
+one "of a case that is not taken"  '"linear" as s => s.factor' '"linear" as s => s.facter' factor
 printf '{"size": 4, "act": "silu"}\n' > "$work/config.json"
 printf '%s\n' "${text/cache.append/cache.apend}" > "$work/bad.model"
 expect "a state's function" 1 "it is written by \`cache.append(…)\`" -- "$modelc" check "$work/bad.model" --config "$work/config.json"

@@ -42,6 +42,29 @@ expect "a backend that is none" 1 '`gpu` stands beside backends' "reference, cpu
 only_op 'op grown  input x = [1]  same prefill(3), prefill(1) + decode(2) within 1' runs
 expect "runs of a model in a test of an operation" 1 "is a run of the model" -- "$modelc" test "$work/runs.model"
 
+# ---- faults of a test's configuration stand in its text
+cat > "$work/sizes.model" <<'MODEL'
+language 1
+config C { n, m: dim }
+model M(c: C) {
+    param w: [c.n, c.m]
+    forward(x: [batch, seq, c.m]) -> y: [batch, seq, c.n] { return linear(x, w) }
+}
+MODEL
+with_config() { { cat "$work/sizes.model"; printf 'test "t" {\n    %s\n    checkpoint random 1  same prefill(2), prefill(2) within 1\n}\n' "$1"; } > "$work/in_test.model"; }
+with_config 'config { n: 4  m: "four" }'
+expect "a value of a configuration in the test" 1 "error[E0203]" "in_test.model:8:23" '^^^^^^' -- "$modelc" test "$work/in_test.model"
+with_config 'config { n: 4  m: 4  k: 2 }'
+expect "a key of a configuration in the test" 1 "error[E0201]" "in_test.model:8:26" -- "$modelc" test "$work/in_test.model"
+printf '{"n": 4,\n "m": "four"}\n' > "$work/sizes.json"
+with_config 'config "sizes.json"'
+expect "a value of a test's file" 1 "error[E0203]" "sizes.json:2:7" '^^^^^^' -- "$modelc" test "$work/in_test.model"
+printf '{"n": 4,\n "m": 4,\n}\n' > "$work/sizes.json"
+expect "a fault of a test's file" 1 "error[E0602]" "sizes.json:2:8" 'a comma stands before the closing `}`' -- "$modelc" test "$work/in_test.model"
+printf '{"n": 4,\n "m": 4}\n' > "$work/sizes.json"
+with_config 'config "sizes.json" with { m: "four" }'
+expect "a value that a test adds to a file" 1 "error[E0203]" "the test's \`with\`" -- "$modelc" test "$work/in_test.model"
+
 cat > "$work/entries.model" <<'MODEL'
 language 1
 axis frames: 2..3000 by 2
