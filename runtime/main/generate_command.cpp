@@ -151,6 +151,8 @@ int run_generate(const Options& o, const ModelFactory& factory) {
     if (!t) return fail(t.error());
     tokenizer.emplace(std::move(*t));
   }
+  if (tokenizer)
+    for (const std::string& warning : tokenizer->warnings()) std::fprintf(stderr, "note: %s\n", warning.c_str());
   std::vector<std::int32_t> prompt;
   if (!tokenizer && (o.prompt || o.chat || !o.stop.empty()))
     return fail({"no-tokenizer", o.checkpoint.front() + " has no tokenizer, so " +

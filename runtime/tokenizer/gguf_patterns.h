@@ -8,7 +8,7 @@
 namespace modelc {
 
 struct GgufPattern {
-  std::vector<std::string_view> splits;  // in order, each of which isolates its matches
+  std::vector<std::string_view> splits = {};  // in order, each of which isolates its matches
   bool byte_level_regex = false;         // and then the pattern that came with the byte alphabet
   bool single_digits = false;
   bool ignore_merges = false;

@@ -97,6 +97,35 @@ TEST_CASE("byte-level vocabularies by the way they cut words") {
   check("llama3", with_bos.metadata("gpt2", "llama-bpe"));
 }
 
+TEST_CASE("every name of a way to cut words gives the ids of llama.cpp") {
+  const Json file = read("gguf_cuts.json");
+  std::vector<std::string> tokens, merges;
+  for (const Json& t : *file.find("tokens")->as_array()) tokens.push_back(*t.as_string());
+  for (const Json& m : *file.find("merges")->as_array()) merges.push_back(*m.as_string());
+  const JsonArray& texts = *file.find("texts")->as_array();
+  const std::vector<std::int32_t> types(tokens.size(), 1);
+  std::size_t names = 0;
+  for (const Json& cut : *file.find("cuts")->as_array()) {
+    const JsonArray& expected = *cut.find("ids")->as_array();
+    for (const Json& name : *cut.find("names")->as_array()) {
+      CAPTURE(*name.as_string());
+      MetadataBuilder builder;
+      builder.add_string("tokenizer.ggml.model", "gpt2").add_string("tokenizer.ggml.pre", *name.as_string());
+      builder.add_strings("tokenizer.ggml.tokens", tokens).add_strings("tokenizer.ggml.merges", merges).add_i32s("tokenizer.ggml.token_type", types);
+      const Result<Tokenizer> tokenizer = Tokenizer::from_metadata(builder.build());
+      REQUIRE_MESSAGE(tokenizer, tokenizer.error().text());
+      ++names;
+      for (std::size_t i = 0; i < texts.size(); ++i) {
+        if (expected[i].is_null()) continue;
+        const std::string& text = *texts[i].as_string();
+        CAPTURE(text);
+        CHECK(*tokenizer->encode(text, false) == ids_of(expected[i]));
+      }
+    }
+  }
+  CHECK(names >= 60);
+}
+
 TEST_CASE("words in parts, marked where they begin") {
   Converted converted(read("bert.tokenizer.json"));
   for (std::size_t i = 0; i < converted.tokens.size(); ++i) {
@@ -256,13 +285,14 @@ TEST_CASE("metadata that is no tokenizer") {
   bpe.add_string("tokenizer.ggml.model", "gpt2").add_string("tokenizer.ggml.pre", "other").add_strings("tokenizer.ggml.tokens", tokens);
   CHECK(Tokenizer::from_metadata(bpe.build(), "m").error().message ==
         "m: tokenizer.ggml.pre \"other\": this way of cutting words is not carried out");
-  // Names whose rules nothing here could be compared with; a file that names none means "default".
-  for (const char* pre : {"default", "deepseek-llm", "deepseek-coder", ""}) {
-    MetadataBuilder named;
-    named.add_string("tokenizer.ggml.model", "gpt2").add_strings("tokenizer.ggml.tokens", tokens);
-    if (*pre) named.add_string("tokenizer.ggml.pre", pre);
-    CHECK(Tokenizer::from_metadata(named.build(), "m").error().message ==
-          "m: tokenizer.ggml.pre \"" + std::string(*pre ? pre : "default") + "\": this way of cutting words is not carried out");
+  // A file that names no way is cut as "default", and that is said.
+  for (const bool named : {true, false}) {
+    MetadataBuilder plain;
+    plain.add_string("tokenizer.ggml.model", "gpt2").add_strings("tokenizer.ggml.tokens", tokens).add_strings("tokenizer.ggml.merges", {});
+    if (named) plain.add_string("tokenizer.ggml.pre", "default");
+    const Result<Tokenizer> tokenizer = Tokenizer::from_metadata(plain.build(), "m");
+    REQUIRE_MESSAGE(tokenizer, tokenizer.error().text());
+    CHECK(tokenizer->warnings().size() == (named ? 0 : 1));
   }
   MetadataBuilder scores;
   const std::vector<float> one = {1};
