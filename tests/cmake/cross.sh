@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
 # A program for aarch64, built here with Debian's cross compiler and run under qemu-user: the same text as on this machine.
-# Needs g++-aarch64-linux-gnu and qemu-user; takes the libraries of that architecture with `apt-get download`, into a
-# folder of its own. Usage: bash tests/cmake/cross.sh MODELC BUILD_FOLDER
+# Needs g++-aarch64-linux-gnu, qemu-user and file; takes the libraries of that architecture with `apt-get download`, with lists and a
+# folder of its own: this machine's packages stay as they are. Usage: bash tests/cmake/cross.sh MODELC BUILD_FOLDER
 source "$(dirname "$0")/../cli/lib.sh"
 
-for program in aarch64-linux-gnu-g++ qemu-aarch64; do
+for program in aarch64-linux-gnu-g++ qemu-aarch64 file; do
   if ! command -v $program > /dev/null; then
-    skip "all: $program is not installed (apt-get install g++-aarch64-linux-gnu qemu-user)"
+    fail "$program is not installed" "apt-get install g++-aarch64-linux-gnu qemu-user file"
     finish; exit
   fi
 done
 source=$PWD
 mkdir "$work/debs" "$work/sysroot"
-dpkg --print-foreign-architectures | grep -qx arm64 || { dpkg --add-architecture arm64 && apt-get update -q > /dev/null; }
-(cd "$work/debs" && apt-get download -q libpcre2-dev:arm64 libpcre2-8-0:arm64 libutf8proc-dev:arm64 libutf8proc2:arm64 \
-  libsimdjson-dev:arm64 libsimdjson14:arm64 > ../log 2>&1) || { fail "the libraries of aarch64" "$(cat "$work/log")"; finish; exit 1; }
+mkdir -p "$work/apt/lists/partial" "$work/apt/archives/partial"
+: > "$work/apt/status"
+foreign=(-o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o "Dir::State::lists=$work/apt/lists" -o "Dir::State::status=$work/apt/status"
+         -o "Dir::Cache=$work/apt" -o APT::Sandbox::User=root)
+(cd "$work/debs" && apt-get "${foreign[@]}" update -q &&
+  apt-get "${foreign[@]}" download -q libpcre2-dev libpcre2-8-0 libutf8proc-dev libutf8proc2 libsimdjson-dev libsimdjson14) > "$work/log" 2>&1 ||
+  { fail "the libraries of aarch64" "$(cat "$work/log")"; finish; exit 1; }
 for deb in "$work"/debs/*.deb; do dpkg -x "$deb" "$work/sysroot"; done
 
 app=$work/app
