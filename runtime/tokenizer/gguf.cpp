@@ -43,6 +43,7 @@ class GgufReader {
     }
     if (error_) return std::move(*error_);
     result.stages = std::move(root_);
+    result.warnings = std::move(warnings_);
     return result;
   }
 
@@ -189,6 +190,9 @@ class GgufReader {
 
   void byte_level() {
     const std::string pre = text("pre", "default");
+    if (!metadata_.find(key("pre")))
+      warnings_.push_back(name_ + " does not say how words are cut (" + key("pre") + "): taken as \"default\", which need not be how its "
+                          "tokenizer cuts them");
     const auto found = gguf_pattern(pre);
     if (!found)
       return fail("tokenizer-unsupported", "tokenizer.ggml.pre " + quote(pre) + ": this way of cutting words is not carried out",
@@ -312,6 +316,7 @@ class GgufReader {
   const Metadata& metadata_;
   const std::string& name_;
   JsonObject root_;
+  std::vector<std::string> warnings_;
   std::vector<std::string> tokens_;
   std::vector<std::int64_t> types_;
   std::vector<double> scores_;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/base/json.h"
 #include "runtime/base/metadata.h"
@@ -14,6 +15,7 @@ namespace modelc {
 struct GgufTokenizer {
   Json stages;                   // tokenizer.json without what `model` holds
   std::unique_ptr<Model> model;  // null: stages has it
+  std::vector<std::string> warnings;
 };
 
 // "tokenizer-field" where a key is missing or of another type, "tokenizer-unsupported" for a model or a way of cutting

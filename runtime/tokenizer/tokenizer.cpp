@@ -119,10 +119,7 @@ Result<Tokenizer> Tokenizer::from_metadata(const Metadata& metadata, const std::
   ReadState state{name, {}};
   std::unique_ptr<TokenizerStages> stages = read_stages(read->stages, state, std::move(read->model));
   if (!stages) return *state.error;
-  const auto model = metadata.find("tokenizer.ggml.model");
-  if (model && model->as_string() == "gpt2" && !metadata.find("tokenizer.ggml.pre"))
-    stages->warnings.push_back(name + " does not say how words are cut (tokenizer.ggml.pre): taken as \"default\", which need not be how its "
-                               "tokenizer cuts them");
+  stages->warnings.insert(stages->warnings.end(), read->warnings.begin(), read->warnings.end());
   return Tokenizer(std::move(stages));
 }
 

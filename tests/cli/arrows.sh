@@ -36,7 +36,8 @@ allowed runtime/main runtime/chat runtime/generate runtime/device runtime/kv_cac
 allowed frontend/source runtime/base runtime/abi
 allowed frontend/diagnostics frontend/source runtime/base runtime/abi
 allowed frontend/syntax frontend/source frontend/diagnostics runtime/base runtime/abi
-allowed frontend/graph runtime/base runtime/abi
+# The patterns of a policy's modules are those of checkpoint rules.
+allowed frontend/graph runtime/base runtime/abi runtime/checkpoint/tensor_pattern.h
 # The patterns and transforms of checkpoint rules are read by one text, at compile time and at load.
 allowed frontend/sema frontend/syntax frontend/graph frontend/source frontend/diagnostics runtime/base runtime/abi runtime/checkpoint/tensor_pattern.h runtime/checkpoint/transform.h
 allowed codegen/plan frontend/graph runtime/base runtime/abi

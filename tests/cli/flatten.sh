@@ -8,7 +8,7 @@ here=$(dirname "$0")
 graph() {
   "$modelc" dump --stage graph "$1" --config "$2" 2>/dev/null |
     sed -E -e 's/ (source|shape|numbers|signature) "([^"\\]|\\.)*"//g; s/ from "[^"]*"(, "[^"]*")*//' \
-      -e 's/ @ "[^"]*":[0-9]+:[0-9]+//; s/^( *set )"[^"]*":/\1/; s/^(class [^"]*)"([^"\\]|\\.)*"/\1/'
+      -e 's/( in)? @ "[^"]*":[0-9]+:[0-9]+//g; s/^( *set )"[^"]*":/\1/; s/^(class [^"]*)"([^"\\]|\\.)*"/\1/'
 }
 
 # flat NAME FILE [KEPT]: the text of FILE in $flat, which must be whole; KEPT: configs that may stand behind `extends`.
