@@ -9,7 +9,9 @@
 
 #include "codegen/driver/commands.h"
 #include "codegen/driver/convert_files.h"
+#include "codegen/driver/host_compiler.h"
 #include "codegen/driver/pipeline.h"
+#include "codegen/driver/random_checkpoint.h"
 #include "frontend/sema/conversion.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/strings.h"
@@ -66,6 +68,9 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return std::nullopt;
 }
 
+// A folder of that name is ./random.
+bool is_random(const Options& o) { return o.files[1] == "random"; }
+
 struct Asked {
   CheckpointFormat to = CheckpointFormat::gguf;
   std::optional<Encoding> encoding;
@@ -85,6 +90,7 @@ std::optional<Asked> read_options(Session& s) {
   a.to = o.to.empty() ? (out.ends_with(".gguf") ? CheckpointFormat::gguf : CheckpointFormat::safetensors)
                       : (o.to == "gguf" ? CheckpointFormat::gguf : CheckpointFormat::safetensors);
   const bool gguf = a.to == CheckpointFormat::gguf;
+  if (o.seed && !is_random(o)) return wrong("--seed", "--seed is for random weights, and IN is " + quote(o.files[1]), "`random` for IN");
   if (!o.max_shard_size.empty()) {
     const auto bytes = parse_bytes(o.max_shard_size);
     if (!bytes) return wrong("--max-shard-size", fmt::format("--max-shard-size {}: expected bytes, as in 5GB or 300MB", quote(o.max_shard_size)), "0 writes one file");
@@ -191,12 +197,15 @@ class Converter {
   std::optional<Written> run() {
     const std::string& out = s_.options.files[2];
     if (!is_free(s_, out) || !load_model(s_, s_.options.files[0])) return std::nullopt;
-    const auto source = open_checkpoint_of(s_);
-    if (!source) return std::nullopt;
-    const auto config = config_of(s_, source.get());
+    const bool random = is_random(s_.options);
+    auto source = random ? nullptr : open_checkpoint_of(s_);
+    if (!source && !random) return std::nullopt;
+    auto config = config_of(s_, source.get());
     if (!config) {
       if (!s_.sink.has_errors())
-        s_.sink.error(code::config_not_given, source->path, "the checkpoint has no config.json, and --config is not given").help("--config config.json");
+        s_.sink.error(code::config_not_given, s_.options.files[1],
+                      random ? "random weights are made for a configuration, and --config is not given"
+                             : "the checkpoint has no config.json, and --config is not given").help("--config config.json");
       return std::nullopt;
     }
     const auto program = analyze_model(s_, &*config);
@@ -204,6 +213,8 @@ class Converter {
     const graph::Module& module = program->graph;
     const auto rules = target_rules(s_, module, asked_.to);
     if (!rules) return std::nullopt;
+    std::optional<TemporaryFolder> made;
+    if (random && !(source = random_source(module, *config, made))) return std::nullopt;
     std::vector<MappingWeight> weights = mapping_weights(module);
     Mapping mapping = map_weights(weights, rules_for(module.checkpoints, *source), *source, {.strict = !s_.options.no_strict, .auto_cast = false});
     if (report_mapping(s_, mapping)) return std::nullopt;
@@ -241,6 +252,23 @@ class Converter {
   std::nullopt_t failed(const Error& e) {
     s_.sink.error(code::cannot_write, s_.options.files[2], e);
     return std::nullopt;
+  }
+
+  // Beside what is to be written, where there is room for it. What --set says is then the configuration's own.
+  std::shared_ptr<const CheckpointIndex> random_source(const graph::Module& module, sema::ConfigInput& config, std::optional<TemporaryFolder>& made) {
+    const fs::path parent = fs::absolute(s_.options.files[2]).lexically_normal().parent_path();
+    auto folder = TemporaryFolder::create(parent.string(), ".modelc-random-");
+    if (!folder) return failed(folder.error()), nullptr;
+    made.emplace(std::move(*folder));
+    config.tree = sema::tree_with_overrides(s_.sources, config, s_.sink);
+    config.overrides.clear();
+    const std::uint64_t seed = s_.options.seed.value_or(1);
+    // The folder's name becomes the model's.
+    const fs::path inner = fs::path(made->path()) / ("random-" + std::to_string(seed));
+    if (Status status = make_folders(inner.string()); !status) return failed(status.error()), nullptr;
+    auto source = make_random_checkpoint(module, config.tree, seed, inner.string(), [] { return interrupted != 0; });
+    if (!source) return failed(source.error()), nullptr;
+    return std::move(*source);
   }
 
   static Result<std::span<const std::byte>> bytes_of(Conversion& conversion, std::size_t i) {
@@ -299,7 +327,7 @@ class Converter {
 
 int convert_command(const Options& given) {
   Options o = given;
-  o.checkpoint = {o.files[1]};
+  if (!is_random(o)) o.checkpoint = {o.files[1]};
   Session s(o);
   const auto asked = read_options(s);
   if (!asked) {

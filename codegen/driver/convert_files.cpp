@@ -80,6 +80,12 @@ void add_widened(const Conversion& conversion, MetadataBuilder& to) {
   for (const auto& [encoding, list] : names) to.add_strings(std::string(widened_prefix) + std::string(name(encoding)), list);
 }
 
+// The last part of its path.
+std::string name_of(const CheckpointIndex& source) {
+  const fs::path path = fs::absolute(source.path).lexically_normal();
+  return (path.filename().empty() ? path.parent_path() : path).filename().string();
+}
+
 // Of a folder: the tokenizer's keys, or a vocabulary of places alone, which says how many tokens there are.
 bool add_tokenizer(Session& s, const CheckpointIndex& source, std::int64_t vocabulary, MetadataBuilder& to, std::vector<std::string>& lost) {
   const bool skip = s.options.no_tokenizer;
@@ -89,7 +95,7 @@ bool add_tokenizer(Session& s, const CheckpointIndex& source, std::int64_t vocab
     to.add_string("tokenizer.ggml.model", "no_vocab");
     to.add_strings("tokenizer.ggml.tokens", places);
     to.add_i32s("tokenizer.ggml.token_type", std::vector<std::int32_t>(places.size(), 5));
-    lost.push_back(skip ? "the tokenizer, by --no-tokenizer" : source.path + " has no tokenizer.json: the file has a vocabulary without texts");
+    lost.push_back(skip ? "the tokenizer, by --no-tokenizer" : name_of(source) + " has no tokenizer.json: the file has a vocabulary without texts");
     return true;
   }
   TokenizerFiles files;
@@ -161,8 +167,7 @@ std::optional<Metadata> gguf_metadata(Session& s, const CheckpointIndex& source,
   if (!of_config) return std::nullopt;
   to.add_string("general.architecture", of_config->architecture);
   to.add_string("general.type", "model");
-  const fs::path path = fs::absolute(source.path).lexically_normal();
-  const std::string name = path.filename().empty() ? path.parent_path().filename().string() : path.filename().string();
+  const std::string name = name_of(source);
   to.add_string("general.name", is_utf8(name) ? name : std::string("model"));
   add_general();
   for (const auto& item : of_config->items)

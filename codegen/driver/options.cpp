@@ -194,11 +194,12 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   inspect->add_flag("--json", o.json, "for a program");
 
   CLI::App* convert = app.add_subcommand("convert", "write a checkpoint as another format, or in another encoding");
-  convert->add_option("FILE.model IN OUT", o.files, "the model; its checkpoint (a folder or a .gguf); FILE.gguf or a folder to write")->required()->expected(3);
+  convert->add_option("FILE.model IN OUT", o.files, "the model; its checkpoint (a folder, a .gguf, or `random`: random weights for --config); FILE.gguf or a folder to write")->required()->expected(3);
   add_config(*convert, o);
   convert->add_option("--to", o.to, "gguf or safetensors (default: gguf where OUT ends with .gguf)")->check(CLI::IsMember({"gguf", "safetensors"}));
   convert->add_option("--quantize", o.quantize, "encoding of the matrices: q8_0, q4_k, bf16, …; or `rules`, the model's quantize block");
   convert->add_option("--max-shard-size", o.max_shard_size, "bytes of one .safetensors: 5GB, 300MB; 0 for one file (5GB)");
+  convert->add_option("--seed", o.seed, "of random weights (1)");
   convert->add_flag("--no-tokenizer", o.no_tokenizer, "leave the tokenizer out");
   convert->add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
   convert->add_flag("--no-mmap", o.no_mmap, "read the weights into memory instead of mapping them");

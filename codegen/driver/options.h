@@ -40,6 +40,7 @@ struct Options {
   bool every_tensor = false;
   // convert
   std::string to, quantize, max_shard_size;
+  std::optional<std::uint64_t> seed;             // of random weights
   bool no_tokenizer = false;
   // verify, run, bench: what the generated binary is given, in its own words
   std::vector<std::string> forward;

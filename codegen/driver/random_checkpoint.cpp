@@ -5,14 +5,16 @@
 #include <numbers>
 
 #include "codegen/driver/pipeline.h"
+#include "runtime/base/atomic_file.h"
 #include "runtime/base/strings.h"
 #include "runtime/checkpoint/file_layout.h"
+#include "runtime/checkpoint/open.h"
 #include "runtime/checkpoint/safetensors/writer.h"
 #include "runtime/sampler/random.h"
 
 namespace modelc::driver {
 
-Status write_random_checkpoint(const graph::Module& module, std::uint64_t seed, const std::string& folder) {
+Status write_random_checkpoint(const graph::Module& module, std::uint64_t seed, const std::string& folder, const std::function<bool()>& stopped) {
   MappingRules rules;
   for (const graph::CheckpointRules& r : module.checkpoints)
     if (r.format == "safetensors") rules = r;
@@ -25,6 +27,7 @@ Status write_random_checkpoint(const graph::Module& module, std::uint64_t seed, 
   std::uint64_t total = 0;
   for (const FileGroup& group : *groups) {
     if (weights[group.weights[0]].has_default) continue;
+    if (stopped && stopped()) return Error{"interrupted", "interrupted: nothing was written", {}, ""};
     std::vector<HostArray> made;
     for (std::size_t i : group.weights) {
       const MappingWeight& w = weights[i];
@@ -64,6 +67,16 @@ Status write_random_checkpoint(const graph::Module& module, std::uint64_t seed, 
     }
   }
   return writer.write((std::filesystem::path(folder) / "model.safetensors").string());
+}
+
+Result<std::shared_ptr<const CheckpointIndex>> make_random_checkpoint(const graph::Module& module, const Json& config, std::uint64_t seed,
+                                                                      const std::string& folder, const std::function<bool()>& stopped) {
+  if (auto s = write_random_checkpoint(module, seed, folder, stopped); !s) return std::move(s.error());
+  if (auto s = write_file((std::filesystem::path(folder) / "config.json").string(), dump(config, 2) + "\n", Flush::none); !s)
+    return std::move(s.error());
+  auto index = open_checkpoint(folder);
+  if (!index) return std::move(index.error());
+  return std::make_shared<const CheckpointIndex>(std::move(*index));
 }
 
 }  // namespace modelc::driver

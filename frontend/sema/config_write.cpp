@@ -6,6 +6,7 @@
 
 #include "frontend/sema/config.h"
 #include "frontend/sema/config_metadata.h"
+#include "frontend/sema/config_tree.h"
 #include "frontend/sema/conversion.h"
 #include "frontend/sema/evaluator.h"
 #include "frontend/sema/imports.h"
@@ -180,6 +181,10 @@ void compare(const ConfigInstance& a, const ConfigInstance& b, const std::string
 }
 
 }  // namespace
+
+Json tree_with_overrides(const source::SourceManager& sources, const ConfigInput& input, diag::Sink& sink) {
+  return ConfigTree(input, input.name, input.tree, true, sources, input.text, sink).root();
+}
 
 std::optional<MetadataOfConfig> metadata_of_config(source::SourceManager& sources, const Imports& imports, const ConfigInput& input,
                                                    diag::Sink& sink) {

@@ -22,6 +22,9 @@ struct MetadataOfConfig {
 };
 std::optional<MetadataOfConfig> metadata_of_config(source::SourceManager&, const Imports&, const ConfigInput&, diag::Sink&);
 
+// The configuration's tree with what --set says in it; what cannot be set is in the sink.
+Json tree_with_overrides(const source::SourceManager&, const ConfigInput&, diag::Sink&);
+
 // The fields that two configurations of the main file's model give different values, one line each. A real equals what
 // f32 makes of it; no scaling equals a case without fields ("default"). Where the second does not bind, what is wrong with
 // it. Nothing when the first does not (in the sink).

@@ -93,6 +93,27 @@ expect "an encoding that there is not" 2 "no such encoding" -- "$modelc" convert
 expect "a size that is none" 2 "--max-shard-size" -- "$modelc" convert "$llama" "$fixtures/llama-tiny" "$work/refused" --max-shard-size many
 [ ! -e "$work/refused.gguf" ] && [ ! -e "$work/refused" ] && pass "of all these nothing is written" || fail "of all these nothing is written"
 
+# ---- random weights: the same values whatever is written, a configuration with what --set says, a GGUF that other readers open
+random() { "$modelc" convert "$llama" random "$@" --config "$tiny/config.json" --set num_hidden_layers=2; }
+expect "random weights as a folder" 0 tensors -- random "$work/random"
+expect "as GGUF" 0 tensors "random-1 has no tokenizer.json" -- random "$work/random.gguf"
+expect "and back, the same values" 0 tensors -- "$modelc" convert "$llama" "$work/random.gguf" "$work/random.back"
+expect "the same values in both formats" 0 same -- same "$work/random" "$work/random.back"
+expect "--set is in the configuration written" 0 "Llama:" -- "$modelc" check "$llama" --checkpoint "$work/random"
+expect "another seed, other values" 0 tensors -- random "$work/random2" --seed 2
+if cmp -s "$work/random/model.safetensors" "$work/random2/model.safetensors"; then fail "other values"; else pass "other values"; fi
+random "$work/random3" --seed 1 > /dev/null 2>&1
+cmp -s "$work/random/model.safetensors" "$work/random3/model.safetensors" && pass "the seed is 1 by itself, and decides" || fail "the seed is 1 by itself, and decides"
+expect "quantised as a checkpoint is" 0 tensors -- random "$work/random.q4.gguf" --quantize q4_0
+expect "from the folder, the same bytes" 0 tensors -- "$modelc" convert "$llama" "$work/random" "$work/folder.q4.gguf" --quantize q4_0
+expect "the size of a vocabulary without texts" 0 "llama.vocab_size" "no_vocab" -- "$modelc" inspect "$work/random.gguf"
+expect "it runs" 0 "" -- "$modelc" run "$llama" --checkpoint "$work/random.q4.gguf" --tokens 1,2 -n 2
+expect "another model's too" 0 tensors -- "$modelc" convert "$PWD/examples/qwen2/qwen2.model" random "$work/random.qwen.gguf" --config "$PWD/examples/qwen2/fixtures/qwen2-tiny/config.json"
+expect "which reads it back" 0 "Qwen2:" -- "$modelc" check "$PWD/examples/qwen2/qwen2.model" --checkpoint "$work/random.qwen.gguf"
+expect "random weights need a configuration" 1 "error[E0601]" "--config" -- "$modelc" convert "$llama" random "$work/none"
+expect "a seed is for random weights" 2 "--seed" "random" -- "$modelc" convert "$llama" "$tiny" "$work/none" --seed 3
+[ ! -e "$work/none" ] && [ -z "$(find "$work" -maxdepth 1 -name '.modelc-random*')" ] && pass "nothing is left" || fail "nothing is left" "$(ls -A "$work")"
+
 # ---- encodings
 expect "q8_0: matrices alone" 0 "bf16 -> q8_0" "bf16 -> f32 (exact)" -- "$modelc" convert "$llama" "$tiny" "$work/q8.gguf" --quantize q8_0
 expect "vectors stay f32" 0 '"dtype":"f32"' -- "$modelc" inspect "$work/q8.gguf" --json
