@@ -1,6 +1,9 @@
 #include "runtime/base/build_info.h"
 
 #include <simdjson.h>
+#ifdef MODELC_VULKAN
+#include <vulkan/vulkan_core.h>
+#endif
 
 namespace modelc {
 
@@ -19,6 +22,13 @@ std::vector<std::pair<std::string, std::string>> runtime_built_with() {
                                     "." + std::to_string(simdjson::SIMDJSON_VERSION_REVISION));
   list.emplace_back("PCRE2", MODELC_PCRE2_VERSION);
   list.emplace_back("utf8proc", MODELC_UTF8PROC_VERSION);
+#ifdef MODELC_VULKAN
+  list.emplace_back("Vulkan headers", std::to_string(VK_API_VERSION_MAJOR(VK_HEADER_VERSION_COMPLETE)) + "." +
+                                          std::to_string(VK_API_VERSION_MINOR(VK_HEADER_VERSION_COMPLETE)) + "." +
+                                          std::to_string(VK_API_VERSION_PATCH(VK_HEADER_VERSION_COMPLETE)));
+#else
+  list.emplace_back("Vulkan", "not built: " MODELC_VULKAN_MISSING);
+#endif
   return list;
 }
 

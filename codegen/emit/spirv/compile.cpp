@@ -3,6 +3,7 @@
 #include <glslang/SPIRV/GlslangToSpv.h>
 #include <glslang/Public/ResourceLimits.h>
 #include <glslang/Public/ShaderLang.h>
+#include <glslang/build_info.h>
 
 #include <fstream>
 #include <map>
@@ -102,6 +103,12 @@ Result<std::vector<std::uint32_t>> compile_shader(const ShaderSource& source) {
   if (!optimizer.Run(words.data(), words.size(), &optimised)) return failed(source, "spirv-opt", log);
   if (!tools.Validate(optimised)) return failed(source, "spirv-val after spirv-opt", log);
   return optimised;
+}
+
+std::vector<std::pair<std::string, std::string>> shaders_built_with() {
+  const std::string numbers = std::to_string(GLSLANG_VERSION_MAJOR) + "." + std::to_string(GLSLANG_VERSION_MINOR) + "." + std::to_string(GLSLANG_VERSION_PATCH);
+  const std::string tools = spvSoftwareVersionString();
+  return {{"glslang", numbers + GLSLANG_VERSION_FLAVOR}, {"SPIRV-Tools", tools}};
 }
 
 std::string literal_of(const std::vector<std::uint32_t>& words, std::size_t indent) {

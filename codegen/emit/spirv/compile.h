@@ -23,6 +23,9 @@ struct ShaderSource {
 // name the line of the text.
 Result<std::vector<std::uint32_t>> compile_shader(const ShaderSource& source);
 
+// Names and versions for people: {"glslang", "12.0.0"}, {"SPIRV-Tools", "v2023.1"}.
+std::vector<std::pair<std::string, std::string>> shaders_built_with();
+
 // A string literal of C++ whose bytes are these, over several lines, each indented by `indent`. Its length is the
 // words' times four.
 std::string literal_of(const std::vector<std::uint32_t>& words, std::size_t indent);
