@@ -89,16 +89,19 @@ DeviceLimits measure_limits(std::span<const Tensor> data, int threads, const cha
       }
       l.read_bytes_per_second = best;
     }
-    for (const LimitKernels* k : sets) {
+    const auto operations_per_second = [&](const auto& k) {
       // A millisecond or so in one call: the start of the team is then nothing.
       constexpr std::int64_t rounds = 1 << 18;
       const double s = median_seconds([&] {
         team.run(n, 1, [&](std::int64_t begin, std::int64_t end, int) {
-          for (std::int64_t i = begin; i < end; ++i) sink.store(k->multiply_adds(rounds), std::memory_order_relaxed);
+          for (std::int64_t i = begin; i < end; ++i) sink.store(k.multiply_adds(rounds), std::memory_order_relaxed);
         });
       });
-      l.flops.emplace_back(k->isa, static_cast<double>(k->operations_of_a_round * rounds * n) / s);
-    }
+      return static_cast<double>(k.operations_of_a_round * rounds * n) / s;
+    };
+    for (const LimitKernels* k : sets) l.flops.emplace_back(k->isa, operations_per_second(*k));
+    for (const NarrowLimitKernel& k : narrow_limit_kernels())
+      if (extensions().*k.needs) l.narrow.emplace_back(k.what, operations_per_second(k));
     out.by_threads.push_back(std::move(l));
   }
   return out;

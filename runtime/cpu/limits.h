@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include "runtime/cpu/isa.h"
 
 namespace modelc::cpu {
 
@@ -19,5 +22,14 @@ extern const LimitKernels limit_kernels_avx2;
 extern const LimitKernels limit_kernels_avx512;
 extern const LimitKernels limit_kernels_avx512vnni;        // in f32 as avx512: measured once
 #endif
+
+// Arithmetic of narrow numbers, which some processors have; `needs` says which.
+struct NarrowLimitKernel {
+  const char* what;                                        // "int8 multiply-adds, avx512vnni"
+  bool Extensions::* needs;
+  float (*multiply_adds)(std::int64_t rounds);
+  std::int64_t operations_of_a_round;
+};
+std::span<const NarrowLimitKernel> narrow_limit_kernels();
 
 }  // namespace modelc::cpu

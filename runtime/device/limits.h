@@ -19,6 +19,8 @@ struct LimitsOfThreads {
   double read_bytes_per_second = 0;                        // a streaming read of the given memory, all of it once
   // Multiplications and additions a second in registers, f32, by instruction set: {"avx512", 3.4e11}.
   std::vector<std::pair<std::string, double>> flops;
+  // The same of narrower numbers, where the processor has instructions for them: {"int8 multiply-adds, amx", 5.2e12}.
+  std::vector<std::pair<std::string, double>> narrow;
 };
 
 struct DeviceLimits {

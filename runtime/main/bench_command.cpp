@@ -78,6 +78,8 @@ DeviceLimits best_of(DeviceLimits a, const DeviceLimits& b) {
     to.read_bytes_per_second = std::max(to.read_bytes_per_second, b.by_threads[i].read_bytes_per_second);
     for (std::size_t k = 0; k < to.flops.size() && k < b.by_threads[i].flops.size(); ++k)
       to.flops[k].second = std::max(to.flops[k].second, b.by_threads[i].flops[k].second);
+    for (std::size_t k = 0; k < to.narrow.size() && k < b.by_threads[i].narrow.size(); ++k)
+      to.narrow[k].second = std::max(to.narrow[k].second, b.by_threads[i].narrow[k].second);
   }
   return a;
 }
@@ -167,6 +169,9 @@ void print_json(const Options& o, Model& m, const Outcome& r) {
     one.set("read_bytes_per_second", Json(l.read_bytes_per_second));
     for (const auto& [name, value] : l.flops) flops.set(name, Json(value));
     one.set("f32_operations_per_second", Json(std::move(flops)));
+    JsonObject narrow;
+    for (const auto& [name, value] : l.narrow) narrow.set(name, Json(value));
+    one.set("narrow_operations_per_second", Json(std::move(narrow)));
     list.push_back(Json(std::move(one)));
   }
   j.set("limits", Json(std::move(list)));
@@ -190,6 +195,11 @@ void print_limits(const DeviceLimits& limits) {
   for (std::size_t i = 0; i < limits.by_threads[0].flops.size(); ++i) {
     std::printf("%-32s", ("f32 multiply-adds, " + limits.by_threads[0].flops[i].first).c_str());
     for (const LimitsOfThreads& l : limits.by_threads) std::printf("%8.0f GFLOP/s", l.flops[i].second / 1e9);
+    std::printf("\n");
+  }
+  for (std::size_t i = 0; i < limits.by_threads[0].narrow.size(); ++i) {
+    std::printf("%-32s", limits.by_threads[0].narrow[i].first.c_str());
+    for (const LimitsOfThreads& l : limits.by_threads) std::printf("%8.0f GOP/s  ", l.narrow[i].second / 1e9);
     std::printf("\n");
   }
 }

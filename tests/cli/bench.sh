@@ -18,6 +18,15 @@ for rate in ("prefill_tokens_per_second", "decode_tokens_per_second"):
     f = j[rate]
     assert 0 < f["min"] <= f["median"] <= f["max"], f
 assert j["prompt_tokens"] == 24 and j["tokens"] == 6 and j["repetitions"] == 2
+# Narrow numbers where the processor has instructions for them, as the system says.
+flags = open("/proc/cpuinfo").read().split()
+wanted = {"int8 multiply-adds, avx512vnni": "avx512_vnni", "f16 multiply-adds, avx512fp16": "avx512_fp16", "bf16 multiply-adds, amx": "amx_bf16",
+          "int8 multiply-adds, amx": "amx_int8"}
+for l in j["limits"]:
+    assert {k for k, flag in wanted.items() if flag in flags} == set(l["narrow_operations_per_second"]), l
+    assert all(v > 0 for v in l["narrow_operations_per_second"].values()), l
+    # Narrower numbers are there to go faster.
+    assert all(v > max(l["f32_operations_per_second"].values()) for v in l["narrow_operations_per_second"].values()), l
 assert 0 < j["decode_share_of_read"] and 0 < j["prefill_share_of_arithmetic"]
 # What a product does follows from the shapes: 24 tokens, and the rows of q, k and v of all layers.
 config = json.load(open("examples/tiny/config.json"))
