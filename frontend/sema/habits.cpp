@@ -26,6 +26,10 @@ constexpr std::string_view looked_at = "values are looked at from outside: name 
 constexpr std::string_view evaluated = "nothing is trained here: leave it out";
 
 constexpr Habit names[] = {
+    // A declaration's word behind its name instead of before it
+    {"param", "the word stands before the name: `param w: [n, m]`"},
+    {"const", "the word stands before the name: `const w: [n] = …`"},
+    {"state", "the word stands before the name: `state s: …`"},
     // Python
     {"None", "what is absent is written `none`"},
     {"True", "write `true`"},

@@ -97,6 +97,7 @@ mistake 's/scale: d \^ -0\.5/scale: 1.0 if d > 8 elif d > 4/' 'error[E0110]' '`a
 mistake 's/return o\((.*)\)$/return o(\1).half()/' 'error[E0315]' 'takes another type by `x as f16`'
 mistake 's/return o\(/let z = y.to(f32)  return o(/' 'error[E0315]' 'takes another type by `x as f32`'
 mistake 's/return o\((.*)\)$/return o(\1) as float16/' 'error[E0329]' 'write `as f16`'
+mistake 's/    o: Linear\(.*/    o: param[c.size, c.size]/' 'error[E0301]' 'the word stands before the name: `param w: [n, m]`'
 # ---- effects are silent
 mistake 's/    o: Linear\(.*/    o: Attention(c)/' 'error[E0346]' ':16:8' '`Attention` contains itself'
 mistake 's/for layer in layers .*/h = layers(h, at)/' 'error[E0311]' 'for layer in layers { h = layer(h) }'
