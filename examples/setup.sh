@@ -3,7 +3,7 @@
 # Usage: bash examples/setup.sh [--with clang] [--with vulkan-driver]      Needs: Debian 12 or later, and root or sudo when something is missing.
 set -euo pipefail
 
-packages=(g++ cmake ninja-build ccache antlr4 libantlr4-runtime-dev uuid-dev pkg-config
+packages=(g++ cmake ninja-build make ccache antlr4 libantlr4-runtime-dev uuid-dev pkg-config
           libyaml-cpp-dev libsimdjson-dev nlohmann-json3-dev libfmt-dev libcli11-dev libpcre2-dev libutf8proc-dev doctest-dev
           libvulkan-dev glslang-dev glslang-tools spirv-tools)   # glslang's CMake package names glslang-tools' program
 while [ "${1:-}" = --with ]; do
