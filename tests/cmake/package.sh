@@ -50,31 +50,31 @@ bare=$(inside dpkg-query -W | wc -l)
 echo "$bare packages; a compiler: $(inside sh -c 'command -v c++ || echo none')"
 
 say "apt-get install ./modelc.deb"
-cp "$deb" "$root/root/modelc.deb"
+cp "$deb" "$root/srv/modelc.deb"
 inside apt-get update -q > "$work/log" 2>&1 || { tail -20 "$work/log" >&2; die "apt-get update"; }
-inside apt-get install -q -y /root/modelc.deb > "$work/log" 2>&1 || { tail -40 "$work/log" >&2; die "apt-get install"; }
+inside apt-get install -q -y /srv/modelc.deb > "$work/log" 2>&1 || { tail -40 "$work/log" >&2; die "apt-get install"; }
 echo "$(($(inside dpkg-query -W | wc -l) - bare)) packages more"
 inside modelc --version || die "modelc --version"
 
 say "the README's project in an empty folder"
-project=$root/root/project
+project=$root/srv/project
 mkdir "$project"
 awk '/^## Use in CMake/ { here = 1 } here && /^```$/ { exit } copy { print } here && /^```cmake$/ { copy = 1 }' README.md > "$project/CMakeLists.txt"
 grep -q modelc_add_executable "$project/CMakeLists.txt" || die "README.md: no CMake project under \"Use in CMake\""
 cp examples/llama/llama.model examples/llama/main.cpp "$project/"
 cp examples/tiny/config.json "$project/"
-cp -r examples/tiny "$root/root/checkpoint"
-inside sh -c 'cd /root/project && cmake -S . -B build && cmake --build build' > "$work/log" 2>&1 || { tail -50 "$work/log" >&2; die "the project"; }
+cp -r examples/tiny "$root/srv/checkpoint"
+inside sh -c 'cd /srv/project && cmake -S . -B build && cmake --build build' > "$work/log" 2>&1 || { tail -50 "$work/log" >&2; die "the project"; }
 prompt="It is a truth universally"
 here=$("$build/codegen/driver/modelc" run examples/llama/llama.model --checkpoint examples/tiny --prompt "$prompt" -n 24 2> /dev/null)
-there=$(inside /root/project/build/smollm_cli --checkpoint /root/checkpoint --prompt "$prompt" -n 24 2> "$work/log") || { cat "$work/log" >&2; die "the program"; }
+there=$(inside /srv/project/build/smollm_cli --checkpoint /srv/checkpoint --prompt "$prompt" -n 24 2> "$work/log") || { cat "$work/log" >&2; die "the program"; }
 [ -n "$there" ] && [ "$here" = "$there" ] || die "the same text: here \"$here\", there \"$there\""
 echo "smollm_cli: $there"
-own=$(inside /root/project/build/app /root/checkpoint "$prompt" 2> "$work/log") || { cat "$work/log" >&2; die "the program of one's own"; }
+own=$(inside /srv/project/build/app /srv/checkpoint "$prompt" 2> "$work/log") || { cat "$work/log" >&2; die "the program of one's own"; }
 case "$own" in "$prompt"?*) ;; *) die "the program of one's own wrote \"$own\"" ;; esac
 
 say "modelc run, with the compiler that the package pulled"
-ran=$(inside sh -c "cd /root/project && modelc run llama.model --checkpoint /root/checkpoint --prompt '$prompt' -n 24" 2> "$work/log") || { cat "$work/log" >&2; die "modelc run"; }
+ran=$(inside sh -c "cd /srv/project && modelc run llama.model --checkpoint /srv/checkpoint --prompt '$prompt' -n 24" 2> "$work/log") || { cat "$work/log" >&2; die "modelc run"; }
 [ "$ran" = "$here" ] || die "modelc run wrote \"$ran\""
 
 say "apt-get remove"
