@@ -123,7 +123,7 @@ rule_        : file_=tensors '=' model=tensors via? when?                   # ma
 via          : 'via' call (',' call)* ;
 when         : 'when' expr ;
 alternative  : name '{' rule_* '}' ;
-configEntry  : path '=' expr | 'ignore' path (',' path)* ;
+configEntry  : path '=' expr when? | 'ignore' path (',' path)* ;
 tensors      : tensor | '[' tensor (',' tensor)+ ']' ;
 tensor       : STRING | seg ('.' seg)* ;
 seg          : name | INT | FLOAT | '*' | '**' | '{' name rest='*'? '}' ;   // FLOAT: `0.1` in `a.0.1.b`, two numbers

@@ -12,6 +12,7 @@
 #include "codegen/driver/host_compiler.h"
 #include "codegen/driver/pipeline.h"
 #include "codegen/driver/random_checkpoint.h"
+#include "frontend/graph/eval/evaluator.h"
 #include "frontend/sema/conversion.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/strings.h"
@@ -235,6 +236,8 @@ class Converter {
       s_.sink.error(code::bad_option, "--quantize", "--quantize rules: `" + module.name + "` has no quantize block").help("`quantize { **.mlp: q8_0 }` in the model, or an encoding");
       return std::nullopt;
     }
+    for (const MappingRules::Ignore& rule : rules->ignores)
+      if (!rule.made_of.empty() && !make(module, rule, options)) return std::nullopt;
     auto conversion = Conversion::plan(source, std::move(weights), std::move(mapping), *rules, std::move(options));
     if (!conversion) return failed(conversion.error());
     notes_.insert(notes_.end(), conversion->notes().begin(), conversion->notes().end());
@@ -269,6 +272,18 @@ class Converter {
     auto source = make_random_checkpoint(module, config.tree, seed, inner.string(), [] { return interrupted != 0; });
     if (!source) return failed(source.error()), nullptr;
     return std::move(*source);
+  }
+
+  // The value of the const that a rule has the file hold.
+  bool make(const graph::Module& module, const MappingRules::Ignore& rule, ConvertOptions& options) {
+    graph::eval::Evaluator evaluator(module, [](const std::string&, const graph::WeightDecl&) { return std::nullopt; });
+    auto value = evaluator.constant(rule.made_of);
+    if (!value) {
+      s_.sink.error(code::cannot_write, rule.pattern, value.error()).help("a const that a file holds is made of the configuration alone");
+      return false;
+    }
+    options.made.push_back({rule.pattern, value->shape, std::move(value->reals)});
+    return true;
   }
 
   static Result<std::span<const std::byte>> bytes_of(Conversion& conversion, std::size_t i) {

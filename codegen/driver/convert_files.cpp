@@ -17,6 +17,7 @@ namespace code = diag::code;
 
 namespace {
 
+constexpr std::string_view own_prefix = "modelc.";              // what other programs do not ask for
 constexpr std::string_view widened_prefix = "modelc.widened.";
 
 // The encoding that most matrices have, which general.file_type is about.
@@ -205,6 +206,8 @@ std::optional<std::vector<SideFile>> folder_files(Session& s, const CheckpointIn
     if (!j.is_null()) out.push_back({name, dump(j, 2) + "\n"});
   };
   Json tree = config.tree;
+  if (source.metadata && tree.as_object() != nullptr)
+    for (const std::string& key : sema::keys_of_file(s.sources, *s.imports, config)) tree.as_object()->erase(key);
   if (decoded && tree.as_object() != nullptr && tree.as_object()->erase("quantization_config"))
     lost.push_back("config.json: quantization_config, as the tensors are plain now");
   for (const auto& o : config.overrides) lost.push_back("--set " + o.key + " holds for this run; " + "the configuration is written as the checkpoint has it");
@@ -226,7 +229,7 @@ std::optional<std::vector<SideFile>> folder_files(Session& s, const CheckpointIn
     const auto architecture = source.metadata->find("general.architecture");
     const std::string own = (architecture && architecture->as_string() ? std::string(*architecture->as_string()) : std::string()) + ".";
     for (const std::string_view key : source.metadata->keys())
-      if (!key.starts_with(own) && !key.starts_with("tokenizer.") && !key.starts_with(widened_prefix) && !key.starts_with("split.") && key != "general.architecture" &&
+      if (!key.starts_with(own) && !key.starts_with("tokenizer.") && !key.starts_with(own_prefix) && !key.starts_with("split.") && key != "general.architecture" &&
           key != "general.file_type" && key != "general.quantization_version" && key != "general.alignment")
         keys.push_back(printable(key));
     if (!keys.empty()) lost.push_back("metadata: " + listed(keys, 60));

@@ -211,6 +211,8 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   pack->add_option("FILE.model CHECKPOINT", o.files, "the model; its checkpoint, a folder or a file")->required()->expected(2);
   add_config(*pack, o);
   add_load(*pack, o);
+  pack->add_option("--backend", o.backend, "cpu or vulkan: whose later loads map it")->check(one_of({"cpu", "vulkan"}));
+  pack->add_option("--device", o.device, "which device");
   pack->add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
   pack->add_flag_callback("--full-hash", [&o] { o.forward.push_back("--full-hash"); }, "compare every byte of the files, not size, time and header alone");
   pack->add_flag("--json", o.json, "the result for a program");

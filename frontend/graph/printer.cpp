@@ -189,7 +189,10 @@ class Printer {
       line(1, fmt::format("alias {} = {}{}{}", quote(r.weight), quote(r.target),
                           off ? " off " + quote(r.when) + " because " + quote(r.because) : "", place(r.where)));
     }
-    for (const auto& r : c.ignores) line(1, "ignore " + quote(r.pattern) + only(r.only) + place(r.where));
+    for (const auto& r : c.ignores) {
+      const std::string made = r.made_of.empty() ? "" : " made of " + quote(r.made_of);
+      line(1, "ignore " + quote(r.pattern) + made + only(r.only) + place(r.where));
+    }
     for (const auto& s : c.sets) line(1, "set " + quote(s.where) + ": " + quoted(s.alternatives));
     for (const auto& r : c.maps)
       line(1, fmt::format("map {} = {}{}{}{}{}", quoted(r.file), quoted(r.model), r.via.empty() ? "" : " via " + quote(r.via),

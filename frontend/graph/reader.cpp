@@ -154,6 +154,10 @@ class Reader : Cursor {
       } else if (take_word("ignore")) {
         CheckpointRules::Ignore r;
         r.pattern = string();
+        if (take_word("made")) {
+          expect_word("of");
+          r.made_of = string();
+        }
         r.only = only();
         r.where = where();
         c.ignores.push_back(std::move(r));

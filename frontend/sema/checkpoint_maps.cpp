@@ -175,7 +175,44 @@ void CheckpointRulesReader::read_via(Block& block, const ast::ViaRule& rule) {
   add(block, {.file = {}, .model = {pattern_text(rule.tensor)}, .via = *via, .only = *only}, rule.span);
 }
 
+bool CheckpointRulesReader::read_const(Block& block, const ast::MapRule& rule) {
+  const NamesBelow& below = names(block.info);
+  const auto is_const = [&](const ast::Tensor& t) {
+    return std::find(below.consts.begin(), below.consts.end(), pattern_text(t)) != below.consts.end();
+  };
+  const auto at = std::find_if(rule.model.items.begin(), rule.model.items.end(), is_const);
+  if (at == rule.model.items.end()) return false;
+  const auto bad = [&](source::Span span, const std::string& what, const std::string& help) {
+    in_.sink().error(code::bad_rule, span, what).help(help);
+    return true;
+  };
+  const std::string constant = pattern_text(*at);
+  if (rule.model.items.size() > 1 || rule.file.items.size() > 1 || !rule.via.empty())
+    return bad(rule.span, "`" + constant + "` is a const, which is written as it is to one tensor",
+               "compute in the const what the file is to hold");
+  const ast::Tensor& file = rule.file.items.front();
+  const bool one = std::all_of(file.segs.begin(), file.segs.end(), [](const ast::Seg& s) {
+    return s.kind == ast::SegKind::name || s.kind == ast::SegKind::integer;
+  });
+  if (!one || file.quoted || !block.only.empty())
+    return bad(one ? rule.span : file.span, "the const `" + constant + "` is one tensor, and the rule would write several",
+               "name it in full, in a block of the model itself");
+  // Asked for by the names of the language, which `at` may change.
+  const std::string path = join_path(block.path, constant);
+  const auto member = graph::find_member(in_.module(), in_.module().root, path);
+  const graph::ConstDecl* decl = member ? graph::const_of(in_.module(), *member) : nullptr;
+  if (decl == nullptr)
+    return bad(at->span, "`" + constant + "` lies in a module that an `at` has put elsewhere", "a const of the model itself can be written");
+  if (!is_float(decl->type.dtype))
+    return bad(at->span, "`" + constant + "` is a const of whole numbers, and the file would hold f32", "declare it as f32");
+  const auto only = when(block, rule.when, {});
+  if (!only || !take("map " + constant)) return true;
+  rules_.ignores.push_back({join_path(block.file_path, pattern_text(file)), {}, place(rule.span), path});
+  return true;
+}
+
 void CheckpointRulesReader::read_map(Block& block, const ast::MapRule& rule) {
+  if (read_const(block, rule)) return;
   std::vector<const ast::Tensor*> tensors, model;
   for (const ast::Tensor& t : rule.file.items) tensors.push_back(&t);
   for (const ast::Tensor& t : rule.model.items) {

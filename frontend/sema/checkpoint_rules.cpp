@@ -27,6 +27,7 @@ const NamesBelow& CheckpointRulesReader::names(ClassInfo& info) {
   for (std::size_t i = 0; i < instance.slots.size(); ++i) {
     const Slot& slot = instance.slots[i];
     const MemberDef& member = instance.def.members[i];
+    if (member.kind == MemberKind::constant && slot.present && !slot.failed) out.consts.push_back(member.name);
     if (member.kind != MemberKind::param && member.kind != MemberKind::child) continue;
     if (!slot.present || slot.failed) {
       const auto* param = ast::try_as<ast::ParamMember>(*member.item);
@@ -47,6 +48,7 @@ const NamesBelow& CheckpointRulesReader::names(ClassInfo& info) {
       out.modules.push_back(path);
       for (const auto& weight : below.weights) out.weights.push_back({join_path(path, weight.name), weight.decl});
       for (const std::string& module : below.modules) out.modules.push_back(join_path(path, module));
+      for (const std::string& constant : below.consts) out.consts.push_back(join_path(path, constant));
       for (const std::string& absent : below.absent) out.absent.push_back(join_path(path, absent));
     }
   }
@@ -539,6 +541,7 @@ void CheckpointRulesReader::check_config(Block& block, const ast::ConfigRule& ru
   if (keys.empty()) return;
   for (const ast::ConfigRule::Entry& entry : rule.entries) {
     if (!entry.ignored.empty()) continue;
+    static_cast<void>(when_static(block, entry.when));     // reports what is wrong with it
     const ast::Name& key = entry.key.parts.front();
     if (std::find(keys.begin(), keys.end(), key.text) != keys.end()) continue;
     in_.sink()

@@ -24,6 +24,7 @@ struct NamesBelow {
   };
   std::vector<Weight> weights;
   std::vector<std::string> modules;
+  std::vector<std::string> consts;
   std::vector<std::string> absent;       // paths of members that this instance does not have
 };
 
@@ -56,6 +57,8 @@ class CheckpointRulesReader {
   void read_rules(Block& block, const std::vector<ast::RulePtr>& rules);
   void read_alias(Block& block, const ast::AliasRule& rule);
   void read_map(Block& block, const ast::MapRule& rule);
+  // `file = const`: a tensor that a writer makes, and that no reader needs. False where the rule names no const.
+  bool read_const(Block& block, const ast::MapRule& rule);
   void read_via(Block& block, const ast::ViaRule& rule);
   void read_ignore(Block& block, const ast::IgnoreRule& rule);
   void read_encode(Block& block, const ast::EncodeRule& rule);

@@ -251,7 +251,9 @@ std::optional<GgufConfigLines> gguf_config_lines(const Imports& imports, diag::S
   const ModuleDef* def = defs.get(*out.model);
   if (def == nullptr) return std::nullopt;
 
-  std::set<std::string> keys;
+  out.levels = def->levels;
+  std::map<std::string, std::size_t> level_of;             // the first block that has the key
+  std::set<std::string> unconditional;
   bool any = false;
   for (const CheckpointDef& c : def->checkpoints) {
     if (c.format != "gguf") continue;
@@ -266,7 +268,10 @@ std::optional<GgufConfigLines> gguf_config_lines(const Imports& imports, diag::S
           for (const ast::Path& p : entry.ignored) out.ignored.push_back(&p);
           if (!entry.ignored.empty()) continue;
           out.every.push_back(entry.value.get());
-          if (keys.insert(entry.key.text()).second) out.lines.push_back({&entry.key, entry.value.get()});
+          const std::string key = entry.key.text();
+          if (level_of.emplace(key, block.level).first->second != block.level) continue;
+          if (!entry.when && !unconditional.insert(key).second) continue;
+          out.lines.push_back({&entry.key, entry.value.get(), entry.when.get(), block.level});
         }
       }
     }
@@ -284,7 +289,7 @@ std::optional<Json> config_of_metadata(const Imports& imports, const FileMetadat
   const std::string found = general && general->as_string() ? std::string(*general->as_string()) : "";
   const auto& architecture = lines->architecture;
   if (architecture && found != architecture->value) {
-    sink.error(code::metadata_config, architecture->span, "the model's GGUF files are of architecture `" + architecture->value + "`, and " + file.name +
+    sink.error(code::wrong_architecture, architecture->span, "the model's GGUF files are of architecture `" + architecture->value + "`, and " + file.name +
                                                             (found.empty() ? " does not say which it is of" : " is of " + quote(found)))
         .help("another model file describes it");
     return std::nullopt;
@@ -295,11 +300,17 @@ std::optional<Json> config_of_metadata(const Imports& imports, const FileMetadat
   std::set<std::string> ignored;
   for (const ast::Path* p : lines->ignored) ignored.insert(metadata.key_of(p->text()));
   for (const ast::Expr* e : lines->every) metadata.mention(*e);
-  for (const GgufConfigLines::Line& line : lines->lines) {
-    Json value = metadata.eval(*line.value);
-    if (metadata.failed()) return std::nullopt;
-    if (!value.is_null()) put(tree, *line.key, 0, std::move(value));
-  }
+  // Of the lines of one key the first that the file answers: a condition is on the configuration, which is not there yet.
+  std::set<std::string> answered;
+  for (const bool conditional : {true, false})
+    for (const GgufConfigLines::Line& line : lines->lines) {
+      if ((line.when != nullptr) != conditional || answered.contains(line.key->text())) continue;
+      Json value = metadata.eval(*line.value);
+      if (metadata.failed()) return std::nullopt;
+      if (value.is_null()) continue;
+      put(tree, *line.key, 0, std::move(value));
+      answered.insert(line.key->text());
+    }
   // Closed, as config.json is: what the architecture says is read, or ignored by name.
   std::vector<std::string> unread;
   for (std::string_view key : file.values.keys())

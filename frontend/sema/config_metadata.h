@@ -8,15 +8,22 @@
 #include <vector>
 
 #include "frontend/sema/imports.h"
+#include "frontend/sema/module_def.h"
 #include "frontend/syntax/ast.h"
 
 namespace modelc::sema {
 
 struct GgufConfigLines {
   const Symbol* model = nullptr;
+  std::vector<ModuleDef::Level> levels;                    // of the model and its bases
   std::optional<ast::String> architecture;
-  // The first line of each key, the most derived block first.
-  struct Line { const ast::Path* key; const ast::Expr* value; };
+  // Of each key the lines of the most derived block that has any: those with a condition, and the first without one.
+  struct Line {
+    const ast::Path* key;
+    const ast::Expr* value;
+    const ast::Expr* when;                                 // on the configuration: which of them a writer takes; may be null
+    std::size_t level;                                     // of the model in whose block it stands, in ModuleDef::levels
+  };
   std::vector<Line> lines;
   std::vector<const ast::Path*> ignored;
   std::vector<const ast::Expr*> every;                     // of overridden lines too: what they read is read

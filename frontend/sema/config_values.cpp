@@ -122,9 +122,11 @@ Value ObjectBinder::read_literal(const Json& json, const ast::LiteralType& type,
   for (const ast::Literal& literal : type.literals)
     if (literal.kind == ast::LiteralKind::string) strings.push_back(literal.text);
   const std::string near = json.as_string() != nullptr ? diag::did_you_mean(*json.as_string(), strings) : "";
+  // The key by which transformers says whose configuration it is.
+  const bool architecture = key == "model_type" && json.as_string() != nullptr;
   b_.tree
-      .error(ev_.sink(), diag::code::config_wrong_literal, json,
-             "`" + key + "` is " + json_text(json) + ": " + def_.name + " takes " +
+      .error(ev_.sink(), architecture ? diag::code::wrong_architecture : diag::code::config_wrong_literal, json,
+             (architecture ? "the checkpoint is of another architecture: `" : "`") + key + "` is " + json_text(json) + ": " + def_.name + " takes " +
                  (texts.size() == 1 ? texts[0] + " only" : "only " + listed(texts, 12)))
       .label(field.span, "`" + field.name + "` is declared here")
       .help(near.empty() ? "this model file describes no model with another value: use one that does"

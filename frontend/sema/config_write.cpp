@@ -86,7 +86,8 @@ class Writer {
   void put(const ast::Expr& e, const Json& v, bool real, bool first) {
     if (const auto path = name_path(e)) {
       const std::string key = metadata_key(*path, architecture_);
-      if (!key.starts_with(architecture_ + ".")) return;   // the file's own: general.…, tokenizer.…
+      // general.… and tokenizer.… are the file's own; modelc.… is what other programs do not ask for.
+      if (!key.starts_with(architecture_ + ".") && !key.starts_with("modelc.")) return;
       auto [it, fresh] = at_.emplace(key, items_.size());
       if (fresh) {
         items_.push_back({{key, v, real}, first});
@@ -128,6 +129,26 @@ struct Bound {
   Evaluator evaluator;
   const Symbol* symbol = nullptr;
   Value value;
+
+  // What a condition sees in a block of the model or of a base, by level: the configuration under the names that it has
+  // there. Fewer where a base's arguments are wrong, which analyze says.
+  std::vector<Environment> environments(const GgufConfigLines& lines) {
+    std::vector<Environment> out;
+    Environment scope(lines.levels[0].symbol->file);
+    for (const ast::Param& param : lines.levels[0].decl->params) scope.define(param.name.text, value, param.span);
+    out.push_back(scope);
+    for (std::size_t level = 1; level < lines.levels.size(); ++level) {
+      const ast::ModuleDecl& derived = *lines.levels[level - 1].decl;
+      const ModuleDef::Level& base = lines.levels[level];
+      std::vector<Argument> arguments;
+      if (derived.base_args) arguments = evaluator.arguments(*derived.base_args, scope);
+      Environment next(base.symbol->file);
+      if (!evaluator.bind(base.decl->params, arguments, "`" + base.symbol->name + "`", derived.span, next)) break;
+      out.push_back(next);
+      scope = std::move(next);
+    }
+    return out;
+  }
 };
 
 std::unique_ptr<Bound> bind(source::SourceManager& sources, const Imports& imports, const Symbol& model, const ConfigInput& input,
@@ -180,10 +201,43 @@ void compare(const ConfigInstance& a, const ConfigInstance& b, const std::string
   }
 }
 
+// Of a key's lines those whose condition holds; where none does, the one without a condition. Nothing where a condition gives
+// no answer.
+std::optional<std::vector<const GgufConfigLines::Line*>> written_lines(Bound& bound, const GgufConfigLines& lines) {
+  std::vector<const GgufConfigLines::Line*> taken;
+  std::set<std::string> conditional;
+  const std::vector<Environment> environments = bound.environments(lines);
+  for (const GgufConfigLines::Line& line : lines.lines) {
+    if (line.when == nullptr || line.level >= environments.size()) continue;
+    const auto holds = bound.evaluator.condition(*line.when, environments[line.level]);
+    if (!holds) return std::nullopt;
+    if (!*holds) continue;
+    taken.push_back(&line);
+    conditional.insert(line.key->text());
+  }
+  for (const GgufConfigLines::Line& line : lines.lines)
+    if (line.when == nullptr && !conditional.contains(line.key->text())) taken.push_back(&line);
+  return taken;
+}
+
 }  // namespace
 
 Json tree_with_overrides(const source::SourceManager& sources, const ConfigInput& input, diag::Sink& sink) {
   return ConfigTree(input, input.name, input.tree, true, sources, input.text, sink).root();
+}
+
+std::vector<std::string> keys_of_file(source::SourceManager& sources, const Imports& imports, const ConfigInput& input) {
+  diag::Sink aside;                                        // said when the model was analyzed
+  const auto lines = gguf_config_lines(imports, aside);
+  const auto bound = lines ? bind(sources, imports, *lines->model, input, aside) : nullptr;
+  const auto taken = bound ? written_lines(*bound, *lines) : std::nullopt;
+  if (!taken) return {};
+  std::set<std::string> written, all;
+  for (const GgufConfigLines::Line& line : lines->lines) all.insert(line.key->text());
+  for (const GgufConfigLines::Line* line : *taken) written.insert(line->key->text());
+  std::vector<std::string> out;
+  std::set_difference(all.begin(), all.end(), written.begin(), written.end(), std::back_inserter(out));
+  return out;
 }
 
 std::optional<MetadataOfConfig> metadata_of_config(source::SourceManager& sources, const Imports& imports, const ConfigInput& input,
@@ -201,7 +255,10 @@ std::optional<MetadataOfConfig> metadata_of_config(source::SourceManager& source
   MetadataOfConfig out;
   out.architecture = lines->architecture->value;
   Writer writer(out.architecture);
-  for (const GgufConfigLines::Line& line : lines->lines) {
+  const auto taken = written_lines(*bound, *lines);
+  if (!taken) return std::nullopt;
+  for (const GgufConfigLines::Line* each : *taken) {
+    const GgufConfigLines::Line& line = *each;
     const auto value = value_at(config, parts_of(*line.key));
     bool real = false;
     if (const auto json = value ? json_of(*value, real) : std::nullopt) writer.put(*line.value, *json, real, true);

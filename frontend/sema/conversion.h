@@ -25,6 +25,10 @@ std::optional<MetadataOfConfig> metadata_of_config(source::SourceManager&, const
 // The configuration's tree with what --set says in it; what cannot be set is in the sink.
 Json tree_with_overrides(const source::SourceManager&, const ConfigInput&, diag::Sink&);
 
+// Keys of the configuration that no line writes, as every line of them has a condition that does not hold: they tell how one
+// GGUF file is laid out, and belong into no other checkpoint.
+std::vector<std::string> keys_of_file(source::SourceManager&, const Imports&, const ConfigInput&);
+
 // The fields that two configurations of the main file's model give different values, one line each. A real equals what
 // f32 makes of it; no scaling equals a case without fields ("default"). Where the second does not bind, what is wrong with
 // it. Nothing when the first does not (in the sink).

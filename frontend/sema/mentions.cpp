@@ -241,7 +241,9 @@ class Walk {
           mention(MentionKind::type, ast::as<ast::ForRule>(*r).module);
           rules(ast::as<ast::ForRule>(*r).rules);
           break;
-        case ast::RuleKind::config: break;       // its names are keys of a file
+        case ast::RuleKind::config:              // its other names are keys of a file
+          for (const auto& entry : ast::as<ast::ConfigRule>(*r).entries) expr(entry.when);
+          break;
       }
     }
   }

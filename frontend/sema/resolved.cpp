@@ -149,7 +149,8 @@ class Resolved {
     }
     for (const auto& r : rules.aliases)
       line(2, "alias " + r.weight + " = " + r.target + (r.when.empty() ? "" : " off: " + r.when) + place(r.where));
-    for (const auto& r : rules.ignores) line(2, "ignore " + r.pattern + only(r.only) + place(r.where));
+    for (const auto& r : rules.ignores)
+      line(2, (r.made_of.empty() ? "ignore " + r.pattern : r.pattern + " = " + r.made_of) + only(r.only) + place(r.where));
     for (const auto& r : rules.encodes) line(2, "encode " + r.pattern + " as " + r.name + only(r.only));
   }
 

@@ -246,7 +246,9 @@ class Toucher {
           for (const auto& alternative : ast::as<ast::OneOfRule>(*rule).alternatives) look(alternative.rules, env);
           break;
         case ast::RuleKind::for_: look(ast::as<ast::ForRule>(*rule).rules, env); break;
-        case ast::RuleKind::config: break;  // of the file's metadata, not of the configuration
+        case ast::RuleKind::config:         // the keys are of the file's metadata, not of the configuration
+          for (const auto& entry : ast::as<ast::ConfigRule>(*rule).entries) look_if(entry.when, env);
+          break;
       }
     }
   }

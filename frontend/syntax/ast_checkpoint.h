@@ -135,8 +135,9 @@ struct ConfigRule : Rule {
   ConfigRule() : Rule(node_kind) {}
   struct Entry {
     std::vector<Path> ignored;  // not empty: ignore a, b
-    Path key;                   // else: key = value
+    Path key;                   // else: key = value when …
     ExprPtr value;              // null if ignored
+    ExprPtr when;               // may be null
     Span span;
   };
   std::vector<Entry> entries;

@@ -101,6 +101,7 @@ ast::RulePtr Builder::config_rule(P::ConfigRuleContext& c) {
     } else {
       entry.key = path(*e->path(0));
       entry.value = expr(*e->expr());
+      entry.when = when(e->when());
     }
     r->entries.push_back(std::move(entry));
   }

@@ -312,7 +312,10 @@ void Dumper::rule(const ast::Rule& r) {
       return node("config", [&] {
         for (const auto& e : ast::as<ast::ConfigRule>(r).entries) {
           if (e.value) {
-            node(e.key.text(), [&] { expr("", *e.value); });
+            node(e.key.text(), [&] {
+              expr("", *e.value);
+              expr("when", e.when);
+            });
           } else {
             line("ignore " + joined(e.ignored, ", "));
           }

@@ -77,7 +77,7 @@ void Printer::config_rule(const ast::ConfigRule& r) {
   braces("config", r.entries.empty(), [&] {
     for (const ast::ConfigRule::Entry& e : r.entries) {
       if (e.value) {
-        line(e.key.text() + " = " + expr(*e.value));
+        line(e.key.text() + " = " + expr(*e.value) + when(e.when));
         continue;
       }
       std::string keys_text;

@@ -20,7 +20,9 @@ struct MappingRules {
     // ("c.tie_word_embeddings") and the values in it ("tie_word_embeddings = false from config.json:24").
     std::string when = {}, because = {}, where = {};
   };
-  struct Ignore { std::string pattern, only = {}, where = {}; };       // tensors of the file that nothing needs
+  // Tensors of the file that nothing needs. `made_of`: a writer makes the one of this name of the model's const there
+  // ("rope.factors"), for programs that do not compute it; to a reader it says nothing that the configuration has not.
+  struct Ignore { std::string pattern, only = {}, where = {}, made_of = {}; };
   // Weights (or all weights below a module) that match `model` are called `file` in the checkpoint, and are made of those
   // tensors by `via` (transform.h), left to right. Of several rules that match, the one with the most components in
   // `model` counts; of those the first. Without `file`, `via` is added to what the other rules say of the weight.

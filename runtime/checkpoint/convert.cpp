@@ -7,7 +7,9 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/checkpoint/encoding_choice.h"
+#include "runtime/checkpoint/mapping_names.h"
 #include "runtime/checkpoint/name_patterns.h"
+#include "runtime/checkpoint/tensor_pattern.h"
 #include "runtime/checkpoint/weight_data.h"
 #include "runtime/encoding/decode.h"
 #include "runtime/encoding/encode.h"
@@ -61,6 +63,21 @@ Error not_finite(const ConvertedTensor& t, std::size_t at) {
                "blocks have one scale for all their elements; keep it plain, as f32, f16 or bf16"};
 }
 
+// A reader of the format would leave out what the rules ignore: the weight would be lost without a word.
+Status has_place(const FileGroup& g, const MappingRules& target, const std::vector<MappingWeight>& weights) {
+  for (const auto& ignored : target.ignores) {
+    const TensorPattern pattern(ignored.pattern);
+    const auto bounds = parse_only(ignored.only);
+    for (const std::string& file : g.file)
+      if (const auto captures = pattern.match(file); captures && (!bounds || bounds->hold(*captures)))
+        return Error{"layout", weights[g.weights[0]].name + " would become the tensor " + quote(file) + ", which the rules for " +
+                                   target.format + " ignore" + (ignored.where.empty() ? "" : " (" + ignored.where + ")") +
+                                   ": the format has no place for it", {},
+                     "give a configuration that says what the weight holds (--config config.json, of the published model)"};
+  }
+  return {};
+}
+
 }  // namespace
 
 Encoding Conversion::natural(const WeightSource& source) const {
@@ -97,6 +114,7 @@ Result<Conversion> Conversion::plan(std::shared_ptr<const CheckpointIndex> sourc
       if (!note) return std::move(note.error());
       c.notes_.push_back(std::move(*note));
     }
+    if (Status s = has_place(g, target, c.weights_); !s) return std::move(s.error());
     c.groups_.push_back(std::move(g));
   }
   std::vector<bool> written(c.weights_.size(), false);
@@ -145,6 +163,12 @@ Result<Conversion> Conversion::plan(std::shared_ptr<const CheckpointIndex> sourc
       c.places_.push_back({g, k});
     }
   }
+  for (std::size_t i = 0; i < c.options_.made.size(); ++i) {
+    const ConvertOptions::Made& m = c.options_.made[i];
+    c.tensors_.push_back({m.name, Encoding::f32, m.shape});
+    c.places_.push_back({no_group, i});
+    c.notes_.push_back("made of the configuration: " + m.name);
+  }
   if (Status s = c.restore(); !s) return std::move(s.error());
   const auto tell = [&](const std::string& what, const std::vector<std::string>& names) {
     for (const std::string& line : name_lines(names, 4)) c.notes_.push_back(what + ": " + line);
@@ -169,7 +193,8 @@ Result<Conversion> Conversion::plan(std::shared_ptr<const CheckpointIndex> sourc
     c.places_ = std::move(places);
   }
   c.last_.resize(c.groups_.size());
-  for (std::size_t i = 0; i < c.places_.size(); ++i) c.last_[c.places_[i].group] = i;
+  for (std::size_t i = 0; i < c.places_.size(); ++i)
+    if (c.places_[i].group != no_group) c.last_[c.places_[i].group] = i;
   return c;
 }
 
@@ -179,7 +204,7 @@ Status Conversion::restore() {
   std::vector<std::string> narrowed;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     ConvertedTensor& t = tensors_[i];
-    if (t.encoding != Encoding::f32 || t.shape.size() > 1) continue;
+    if (t.encoding != Encoding::f32 || t.shape.size() > 1 || places_[i].group == no_group) continue;
     std::optional<Encoding> was;
     bool all = true;
     for (std::size_t w : groups_[places_[i].group].weights)
@@ -259,8 +284,19 @@ Result<HostArray> Conversion::encoded(HostArray x, const ConvertedTensor& t) {
   return y;
 }
 
+HostArray Conversion::made(std::size_t at) const {
+  const ConvertOptions::Made& m = options_.made[at];
+  HostArray x{Encoding::f32, m.shape, std::vector<std::byte>(m.values.size() * sizeof(float))};
+  if (!m.values.empty()) std::memcpy(x.bytes.data(), m.values.data(), x.bytes.size());
+  return x;
+}
+
 Result<std::span<const std::byte>> Conversion::bytes(std::size_t i) {
   const Place& place = places_[i];
+  if (place.group == no_group) {
+    out_ = made(place.at);
+    return std::span<const std::byte>(out_.bytes);
+  }
   if (held_ != place.group) {
     arrays_.clear();
     held_.reset();

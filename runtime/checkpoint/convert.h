@@ -29,6 +29,9 @@ struct ConvertOptions {
   bool follow = false;
   // Tensors of the source that a former conversion widened to f32: narrowed again where every value fits.
   std::map<std::string, Encoding> widened = {};
+  // Tensors that are made of no weight: values of the model's consts that the rules have the file hold (Ignore::made_of).
+  struct Made { std::string name; TensorShape shape; std::vector<float> values; };
+  std::vector<Made> made = {};
   FileAccess access = FileAccess::map;
   int threads = 0;                                         // 0: one a core
 };
@@ -37,7 +40,7 @@ struct ConvertOptions {
 //   · a vector (rank 1 and 0) is never packed: in GGUF it is f32, in safetensors as stored, or the plain `encoding`;
 //   · what is no real number stays as it is;
 //   · blocks lie in rows. Where a row is not whole blocks of 256, the encoding of 32 with no fewer bits is taken (q2_k and
-//     q3_k: q4_0, q4_k: q5_0, q5_k: q5_1, q6_k: q8_0, tq: q4_0); where it is not whole blocks of 32, f16;
+//     q3_k: q4_0, q4_k: q5_0, q5_k: q5_1, q6_k: q8_0, iq4_xs: iq4_nl, tq: q4_0); where it is not whole blocks of 32, f16;
 //   · in safetensors what is packed becomes f32, which holds every value exactly.
 struct ConvertedTensor {
   std::string name;
@@ -48,8 +51,8 @@ struct ConvertedTensor {
 class Conversion {
  public:
   // `mapping` is of these weights on the source, without problems; `target` are the rules of the format to write. Kinds
-  // of errors: "layout" where the rules do not fit the weights, "encoding" for what the format does not hold, "alias-conflict",
-  // those of reading.
+  // of errors: "layout" where the rules do not fit the weights, or ignore the tensor that one would become, "encoding" for what
+  // the format does not hold, "alias-conflict", those of reading.
   static Result<Conversion> plan(std::shared_ptr<const CheckpointIndex> source, std::vector<MappingWeight> weights, Mapping mapping,
                                  const MappingRules& target, ConvertOptions options);
 
@@ -70,7 +73,9 @@ class Conversion {
   Encoding natural(const WeightSource& source) const;
   Status restore();
 
-  struct Place { std::size_t group = 0, at = 0; };
+  struct Place { std::size_t group = 0, at = 0; };         // of a made tensor: no group, the index in options_.made
+  static constexpr std::size_t no_group = static_cast<std::size_t>(-1);
+  HostArray made(std::size_t at) const;
   std::shared_ptr<const CheckpointIndex> source_;
   std::vector<MappingWeight> weights_;
   Mapping mapping_;

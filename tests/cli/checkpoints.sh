@@ -23,8 +23,8 @@ expect "Qwen2, whose rows stand as they are" 0 "Qwen2:" -- "$modelc" check "$qwe
 expect "a GGUF file through generated code" 0 passed -- "$modelc" verify "$llama" --checkpoint "$gguf" --expected "$fixtures/llama-tiny/expected.safetensors"
 sed 's/attn_q = q_proj via deinterleave_rope_rows(heads)/attn_q = q_proj/' "$llama" > "$work/straight.model"
 expect "without the transform the logits differ" 1 FAILED -- "$modelc" verify "$work/straight.model" --checkpoint "$gguf" --expected "$fixtures/llama-tiny/expected.safetensors"
-expect "another architecture" 1 "error[E0406]" "qwen2" -- "$modelc" check "$llama" --checkpoint examples/qwen2/fixtures/qwen2-gguf/qwen2-tiny.gguf
-expect "also beside a config.json" 1 "error[E0406]" -- "$modelc" check "$llama" --config "$fixtures/llama-tiny/config.json" --checkpoint examples/qwen2/fixtures/qwen2-gguf/qwen2-tiny.gguf
+expect "another architecture" 1 "error[E0408]" "qwen2" -- "$modelc" check "$llama" --checkpoint examples/qwen2/fixtures/qwen2-gguf/qwen2-tiny.gguf
+expect "also beside a config.json" 1 "error[E0408]" -- "$modelc" check "$llama" --config "$fixtures/llama-tiny/config.json" --checkpoint examples/qwen2/fixtures/qwen2-gguf/qwen2-tiny.gguf
 grep -v 'rope_theta  *= arch' "$llama" > "$work/unread.model"
 expect "a key of the metadata that no line reads" 1 "error[E0406]" "llama.rope.freq_base" -- "$modelc" check "$work/unread.model" --checkpoint "$gguf"
 

@@ -83,9 +83,49 @@ expect "an order that no scores give is refused" 1 "are mixed" -- "$modelc" conv
 by_scores lacking "a b,ab c,▁ a,▁a b"
 expect "a pair that would be merged and is not is refused" 1 "do not list each once" -- "$modelc" convert "$llama" "$work/lacking" "$work/mixed.gguf"
 
+# ---- Llama 3's scaling: the file holds what divides the frequencies, made of the configuration
+llama3=$fixtures/llama-rope-llama3
+there_and_back llama3 "$llama" "$llama3" same
+edit() { python3 "$here/gguf_edit.py" "$@"; }
+# As transformers' ROPE_INIT_FUNCTIONS has them for this configuration: inv_freq of "default" by that of "llama3".
+edit "$work/llama3.gguf" values rope_freqs.weight | python3 -c '
+import sys
+found, wanted = [float(x) for x in sys.stdin], [1.7359412908554077] + [8.0] * 7
+sys.exit(len(found) != 8 or any(abs(a / b - 1) > 3e-7 for a, b in zip(found, wanted)))' && pass "the divisors are transformers'" || fail "the divisors are transformers'" "$(edit "$work/llama3.gguf" values rope_freqs.weight)"
+edit "$work/llama3.gguf" keys | grep -q '^llama.rope.scaling' && fail "no key that others would scale by again" || pass "no key that others would scale by again"
+for form in llama3.gguf llama3.back; do
+  expect "$form gives the reference's logits" 0 passed -- "$modelc" verify "$llama" --checkpoint "$work/$form" --expected "$llama3/expected.safetensors"
+done
+grep -A7 '"rope_scaling"' "$work/llama3.back/config.json" | tr -d ' \n' | grep -q '"rope_type":"llama3"' && pass "and the configuration says it again" || fail "and the configuration says it again" "$(cat "$work/llama3.back/config.json")"
+# As llama.cpp's converter writes it: the tensor alone. It runs as it is, and has no place in a folder without a configuration.
+edit "$work/llama3.gguf" without modelc. "$work/foreign.gguf"
+expect "the tensor alone gives the reference's logits" 0 passed -- "$modelc" verify "$llama" --checkpoint "$work/foreign.gguf" --expected "$llama3/expected.safetensors"
+expect "what no configuration says is not lost in silence" 1 "error[E0604]" "rope.factors" "--config" -- "$modelc" convert "$llama" "$work/foreign.gguf" "$work/refused"
+expect "with one it is carried" 0 tensors -- "$modelc" convert "$llama" "$work/foreign.gguf" "$work/given" --config "$llama3/config.json"
+expect "the tensors are those of the folder" 0 same -- same "$llama3" "$work/given"
+expect "requantised, the divisors stay" 0 tensors -- "$modelc" convert "$llama" "$work/foreign.gguf" "$work/foreign8.gguf" --quantize q8_0
+cmp -s <(edit "$work/foreign8.gguf" values rope_freqs.weight) <(edit "$work/llama3.gguf" values rope_freqs.weight) && pass "to the bit" || fail "to the bit"
+
+# ---- rows of q and k as the published model has them: the file says so, and what is written is in the usual order
+edit "$work/llama-tiny.gguf" text llama.tensor_data_layout reference "$work/layout.gguf"
+for layer in 0 1; do
+  edit "$work/layout.gguf" restore blk.$layer.attn_q.weight 64 4 "$work/layout.gguf"
+  edit "$work/layout.gguf" restore blk.$layer.attn_k.weight 32 2 "$work/layout.gguf"
+done
+expect "rows in the reference's order give the reference's logits" 0 passed -- "$modelc" verify "$llama" --checkpoint "$work/layout.gguf" --expected "$fixtures/llama-tiny/expected.safetensors"
+expect "and go into a folder" 0 tensors -- "$modelc" convert "$llama" "$work/layout.gguf" "$work/layout"
+expect "of the same tensors" 0 same -- same "$fixtures/llama-tiny" "$work/layout"
+grep -q tensor_data_layout "$work/layout/config.json" && fail "whose configuration says nothing of it" || pass "whose configuration says nothing of it"
+edit "$work/llama-tiny.gguf" text llama.tensor_data_layout "Meta AI original pth" "$work/usual.gguf"
+expect "the usual order by its name" 0 passed -- "$modelc" verify "$llama" --checkpoint "$work/usual.gguf" --expected "$fixtures/llama-tiny/expected.safetensors"
+edit "$work/llama-tiny.gguf" text llama.tensor_data_layout sideways "$work/sideways.gguf"
+expect "an order that is not known is refused" 1 "tensor_data_layout" "sideways" -- "$modelc" check "$llama" --checkpoint "$work/sideways.gguf"
+
 # ---- what the other format has no place for
+cp -r "$fixtures/llama-rope-yarn-attn" "$work/yarn"
+chmod -R u+w "$work/yarn"
 expect "a value that would not come back is refused by name" 1 "error[E0604]" "query_pre_attn_scalar is 5.0 from config.json:" "would come back as 8.0" -- "$modelc" convert "$PWD/examples/gemma3_text/gemma3_text.model" "$PWD/examples/gemma3_text/fixtures/gemma3-tiny" "$work/refused.gguf"
-expect "so is one that would be missing" 1 "error[E0604]" "rope_scaling.low_freq_factor" -- "$modelc" convert "$llama" "$fixtures/llama-rope-llama3" "$work/refused.gguf"
+expect "so is one that would be missing" 1 "error[E0604]" "rope_scaling.beta_fast" -- "$modelc" convert "$llama" "$work/yarn" "$work/refused.gguf"
 expect "a model without a block for it" 1 "checkpoint gguf" -- "$modelc" convert "$PWD/examples/apertus/apertus.model" "$PWD/examples/apertus/fixtures/apertus-tiny" "$work/refused.gguf"
 expect "what is there is not written over" 1 "is there already" -- "$modelc" convert "$llama" "$fixtures/llama-tiny" "$work/llama-tiny.gguf"
 expect "an encoding that safetensors does not hold" 2 "--quantize" "bf16" -- "$modelc" convert "$llama" "$fixtures/llama-tiny" "$work/refused" --quantize q8_0

@@ -101,7 +101,8 @@ expect "the same as JSON" 1 '"code":"E0312"' 'vocab_size = 65 from config.json:'
 tweak many "$tiny" config num_hidden_layers 2000000000
 refused "two thousand million layers" "$llama" "$work/many" "num_hidden_layers" "1..1024"
 tweak model "$tiny" config model_type '"mamba"'
-refused "another architecture" "$llama" "$work/model" "model_type" "mamba" '"llama"'
+refused "another architecture" "$llama" "$work/model" "error[E0408]" "another architecture" "model_type" "mamba" '"llama"'
+refused "the checkpoint of a relative" "$llama" "$PWD/examples/qwen2/fixtures/qwen2-tiny" "error[E0408]" "another architecture" '"qwen2"'
 
 # ---- experts: one by one, stacked, in part, both
 each=$PWD/examples/qwen3_moe/fixtures/qwen3-moe-each
@@ -182,6 +183,13 @@ stored=$(run "$work/stored" --adapter "$work/adapter")
 $merged"
 [ "$(grep -v merged <<< "$merged")" = "$(grep -v -e merged -e 'made by' <<< "$stored")" ] && pass "in a GGUF file as in safetensors" || fail "in a GGUF file as in safetensors" "$merged
 $stored"
+# Saved by the package peft, which computed the logits (tests/runtime/checkpoint/adapters/make_peft.py); the same on a GGUF of the base.
+for adapter in tests/runtime/checkpoint/adapters/peft-*/; do
+  for base in "$tiny" "$gguf"; do
+    expect "$(basename "$adapter") on $(basename "$base"): peft's logits" 0 passed -- "$modelc" verify "$llama" --checkpoint "$base" --adapter "$adapter" \
+      --expected "$adapter/expected.safetensors" --within 1e-4
+  done
+done
 expect "a folder that is no adapter" 1 "adapter_config.json" "an adapter is a folder" -- "$modelc" run "$llama" --checkpoint "$tiny" --tokens 1 -n 1 --adapter "$tiny"
 sed -i 's/"lora_alpha"/"lora_alpah": 3, "lora_alpha"/' "$work/adapter/adapter_config.json"
 expect "an adapter's key that is not known" 1 'the key "lora_alpah" is not known' 'did you mean "lora_alpha"?' -- "$modelc" run "$llama" --checkpoint "$tiny" --tokens 1 -n 1 --adapter "$work/adapter"

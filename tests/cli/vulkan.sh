@@ -78,6 +78,19 @@ vulkan=$("$modelc" run $llama --checkpoint examples/tiny --prompt "$prompt" -n 6
 if [ -n "$cpu" ] && [ "$cpu" = "$vulkan" ]; then pass "the same text as on the CPU"; else fail "the same text as on the CPU" "$cpu
 ---
 $vulkan"; fi
+# A pack of what this device holds: rows that no shader reads as they are stored become f32 in it, permuted ones are turned.
+for fixture in llama-gguf llama-fp8; do
+  cp -r "examples/llama/fixtures/$fixture" "$work/$fixture"
+  expect "$fixture packed for Vulkan" 0 "llama.vulkan-rows.pack written" -- "$modelc" pack $llama "$work/$fixture" --device vulkan
+  expect "and up to date" 0 "llama.vulkan-rows.pack is up to date" -- "$modelc" pack $llama "$work/$fixture" --backend vulkan
+  for how in "" --no-pack; do
+    "$modelc" run $llama --checkpoint "$work/$fixture" --tokens 1,2,3,4,5 -n 3 --show-tokens --ignore-eos --trace '**' --export "$work/pack$how.safetensors" \
+      --backend vulkan $how > "$work/log" 2>&1
+  done
+  if [ -s "$work/pack.safetensors" ] && cmp -s "$work/pack.safetensors" "$work/pack--no-pack.safetensors"; then pass "$fixture: the same values from it"
+  else fail "$fixture: the same values from it" "$(cat "$work/log")"; fi
+  rm -f "$work"/pack*.safetensors
+done
 expect "mode fast is refused where it is not carried out" 1 "mode fast is not carried out on Vulkan" "help: mode exact" -- "$modelc" run $llama \
   --checkpoint examples/tiny --prompt "$prompt" -n 4 --mode fast --backend vulkan
 finish

@@ -77,7 +77,7 @@ TEST_CASE("everything that a module holds survives") {
               {"b", "bool", false}};
   CheckpointRules rules;
   rules.aliases = {{"a.b", "c", "", "", "f:1:2"}, {"d", "e", "c.tied", "tied = false from config.json:4", ""}};
-  rules.ignores = {{"**.x"}, {"y.{i}", "i in 3..", "f:2:2"}};
+  rules.ignores = {{"**.x"}, {"y.{i}", "i in 3..", "f:2:2"}, {"made", "", "f:2:3", "a.const"}};
   rules.sets = {{"f:3:3", {"each", "stacked"}}};
   rules.maps = {{.file = {"file.{i}"}, .model = {"model.{i}"}, .where = "f:3:4"},
                 {.file = {"a", "b"}, .model = {"c"}, .via = "concat(0, [1, 2])", .only = "1 in 0..3", .set = 0, .alternative = 1},

@@ -354,6 +354,8 @@ TEST_CASE("a configuration from a file's metadata") {
       {"has", lines("d = has(«out¦gone») ignore arch.size, arch.heads"), ""},
       {"len", lines("d = «len(tokens)¦2 + 1» ignore arch.size, arch.heads"), ""},
       {"an architecture", lines("d = arch.size ignore arch.heads", "gguf «\"other\"»"), ""},
+      // Only writing asks for the condition; to a reader such lines come before the one without.
+      {"when of a line", lines("d = arch.size d = arch.heads «when c.d == 1»"), ""},
   };
   check_constructs(cases, made);
 }

@@ -3,6 +3,7 @@
 
 #include "frontend/diagnostics/render.h"
 #include "frontend/sema/analyze.h"
+#include "frontend/sema/conversion.h"
 #include "modules_support.h"
 #include "runtime/base/metadata.h"
 
@@ -73,11 +74,42 @@ TEST_CASE("a derived model's line replaces its base's, and the rest joins") {
   CHECK(m.tree == R"({"d":5,"x":1})");
 }
 
-TEST_CASE("E0406: another architecture, unread keys, no block, what gives no value") {
+TEST_CASE("lines with a condition: reading takes the first that the file answers, writing those whose condition holds") {
+  const std::string lines = "d = arch.embedding_length  x = arch.heads  e = arch.eps  x = modelc.x when c.d == 7  e = modelc.e when c.d == 7";
+  const Metadata base = some();
+  MetadataBuilder both;
+  for (std::size_t i = 0; i < base.size(); ++i) both.add_value(base.key(i), base.value(i));
+  CHECK(made(lines, some()).tree == R"({"d":32,"x":4,"e":1e-05})");
+  both.add_u32("modelc.x", 9);
+  CHECK(made(lines, both.build()).tree == R"({"x":9,"d":32,"e":1e-05})");
+
+  const auto keys = [&](const char* config) {
+    source::SourceManager sources;
+    diag::Sink sink;
+    const auto file = sources.add("main.model", "language 1\nconfig C { d: dim  x: int?  e: float? }\nmodel M(c: C) { forward(t: [tokens, c.d]) { return t } "
+                                                "checkpoint gguf \"some\" { config { " + lines + " } } }");
+    const auto imports = sema::load_imports(sources, file, {}, sink);
+    REQUIRE(imports);
+    sema::ConfigInput input;
+    input.name = "config.json";
+    input.tree = *parse_json(config);
+    const auto metadata = sema::metadata_of_config(sources, *imports, input, sink);
+    CHECK_MESSAGE(metadata, diag::render(sink, sources));
+    std::string out;
+    if (metadata)
+      for (const auto& item : metadata->items) out += (out.empty() ? "" : " ") + item.key + "=" + dump(item.value);
+    return out;
+  };
+  CHECK(keys(R"({"d": 7, "x": 1, "e": 2.5})") == "modelc.x=1 modelc.e=2.5 some.embedding_length=7");
+  CHECK(keys(R"({"d": 8, "x": 1, "e": 2.5})") == "some.embedding_length=8 some.heads=1 some.eps=2.5");
+}
+
+TEST_CASE("E0408: another architecture; E0406: unread keys, no block, what gives no value") {
   const Made other = made("d = 1" + rest, some(), "checkpoint gguf \"another\"");
-  CHECK(has(other.messages, "E0406"));
+  CHECK(has(other.messages, "E0408"));
   CHECK(has(other.messages, "architecture `another`, and x.gguf is of \"some\""));
   const Made unread = made("d = arch.heads", some());
+  CHECK(has(unread.messages, "E0406"));
   CHECK(has(unread.messages, "x.gguf has 2 keys that no line reads"));
   CHECK(has(unread.messages, "some.embedding_length = 32"));
   CHECK(has(unread.messages, "`ignore arch.embedding_length`"));

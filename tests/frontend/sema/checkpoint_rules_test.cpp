@@ -69,6 +69,20 @@ TEST_CASE("ignores and renames, in the model and below, with the instance's path
   CHECK(all.maps[2].only == "1 in 0..2");
 }
 
+TEST_CASE("a const that a file holds: read by none, made by a writer") {
+  const std::string made = "const ones: f32[c.d] = arange(c.d) * 0.0 + 1.0  const ids: i32[c.d] = arange(c.d) as i32\n";
+  const auto all = rules(made + "checkpoint safetensors { file.ones = ones  file.ids = ones when c.tied }");
+  REQUIRE(all.ignores.size() == 1);
+  CHECK(all.ignores[0].pattern == "file.ones");
+  CHECK(all.ignores[0].made_of == "ones");
+  CHECK(all.maps.empty());
+  const auto wrong = [&](const std::string& rule) { return with_rules(made + "checkpoint safetensors { " + rule + " }").messages(); };
+  CHECK(has(wrong("a.{i} = ones"), "would write several"));
+  CHECK(has(wrong("[a, b] = ones via concat(0, [1, 3])"), "one tensor"));
+  CHECK(has(wrong("a = ones via transpose(0, 0)"), "is written as it is"));
+  CHECK(has(wrong("a = ids"), "a const of whole numbers"));
+}
+
 TEST_CASE("where an outer rule speaks of one element, the elements are read each for itself") {
   const auto all = rules("checkpoint safetensors { first = layers.0 }", "checkpoint safetensors { dense = p }");
   REQUIRE(all.maps.size() == 4);

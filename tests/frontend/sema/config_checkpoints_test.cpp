@@ -216,7 +216,7 @@ TEST_CASE("what another architecture writes is refused by name, all of it in one
   replace("\"num_key_value_heads\": 4", "\"num_key_value_heads\": null, \"head_dim\": null");
   Llama s;
   CHECK(s.bind("LlamaConfig", text).is_error());
-  CHECK(s.codes() == "E0210 E0208 E0202 E0201");
+  CHECK(s.codes() == "E0408 E0208 E0202 E0201");
 }
 
 TEST_CASE("tiny: head_dim that is not hidden / heads, given, null, and not to be worked out") {
