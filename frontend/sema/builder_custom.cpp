@@ -88,6 +88,9 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
           .help(advice_on_type(*pattern, inputs[i], spans[i]));
       return Value::error();
     }
+    const auto seen = kept_f32(inputs[i], *pattern, spans[i]);
+    if (!seen) return Value::error();
+    inputs[i] = *seen;
   }
   for (std::size_t i = 0; i < decl.params.size(); ++i)
     env.define(decl.params[i].name.text, tensor(inputs[i]), decl.params[i].name.span);
@@ -108,7 +111,7 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
                                                 std::to_string(decl.result.size()));
     } else {
       for (std::size_t i = 0; i < values.size(); ++i) {
-        const auto id = promote(values[i], place);
+        auto id = promote(values[i], place);
         const auto pattern = type_pattern(ev_, *decl.result[i].type, env, nullptr, 0, "the result of " + owner);
         if (!id || !pattern) break;
         if (const auto problem = mismatch(*pattern, type(*id), dims(), ellipsis)) {
@@ -118,6 +121,8 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
               .label(pattern->span, "declared as " + wanted(*pattern, *id));
           break;
         }
+        id = kept_f32(*id, *pattern, place);
+        if (!id) break;
         results.push_back(*id);
       }
     }

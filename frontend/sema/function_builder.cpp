@@ -455,8 +455,8 @@ std::optional<ValueId> FunctionBuilder::rebound(ValueId id, const graph::Type& w
                   {{}, nullptr, &wanted, nullptr});
 }
 
-// Under a policy an input that declares f32 is f32, and what is computed from it: as if the text said `x as f32`. A weight says
-// it of itself (WeightDecl::required_dtype).
+// Under a policy what declares f32 is f32 (an input of a module or of an operation, an operation's result), and what is computed
+// from it: as if the text said `x as f32`. A weight says it of itself (WeightDecl::required_dtype).
 std::optional<ValueId> FunctionBuilder::kept_f32(ValueId id, const TypePattern& declared, source::Span span) {
   const graph::Type own = type(id);
   const bool says_f32 = declared.typed && own.kind == graph::TypeKind::tensor && own.dtype == DType::f32;

@@ -74,6 +74,10 @@ module Block(n: dim) {
     }
 }
 
+// Of two operations one declares that its input stays in f32, and so does what comes of it.
+op narrow(x: [..., n]) -> [..., n] { reference { let y = x * 1.3  return y * y } }
+op kept(x: f32[..., n]) -> [..., n] { reference { let y = x * 1.3  return y * y } }
+
 // Declares what stays in f32.
 module Wide(n: dim) {
     param gain:  f32[n]
@@ -96,7 +100,7 @@ model Rounded(c: C) {
         let h = take(table, ids) * 1.7
         for layer in layers { h = layer(h, at) }
         let s = take(last(h), at.outputs)
-        let w = wide(s, s as f32 * 0.7)
+        let w = wide(s, s as f32 * 0.7) + narrow(s) + kept(s)
         return linear(s, table) + sum(w, axis: -1) as [outputs, 1]
     }
     «POLICY»

@@ -97,7 +97,10 @@ std::vector<float> under_bf16(const std::string& text, const std::string& declar
                  "module Outer(n: dim) { i: Inner(n)  forward(x: [..., n]) -> [..., n] { return i(x) * 1.1 } }\n"
                  "module Inner(n: dim) { k: Leaf(n)  forward(x: [..., n]) -> [..., n] { return k(x) } }\n"
                  "module Leaf(n: dim) { forward(x: [..., n]) -> [..., n] { let u = x as f32  return u * 1.1 } }\n"
-                 "module Wide(n: dim) { k: Leaf(n)  forward(x: [..., n]) -> f32[..., n] { return k(x) as f32 * 1.1 } }"));
+                 "module Wide(n: dim) { k: Leaf(n)  forward(x: [..., n]) -> f32[..., n] { return k(x) as f32 * 1.1 } }\n"
+                 "op plain(x: [..., n]) -> [..., n] { reference { let y = x * 1.1  return y * 1.1 } }\n"
+                 "op kept(x: f32[..., n]) -> [..., n] { reference { let y = x * 1.1  return y * 1.1 } }\n"
+                 "op gives(x: [..., n]) -> f32[..., n] { reference { return x * 1.1 } }"));
   m.config(R"({"d": 4})");
   INFO(m.messages());
   const auto& program = m.program();
@@ -161,4 +164,12 @@ TEST_CASE("`as f32` is kept under a policy, up to the end of its module or a cas
   std::vector<float> wide = narrow;
   for (float& v : wide) v *= 1.1F;
   CHECK(under_bf16(others + "return w", "f32[tokens, 4]") == wide);
+  // An operation's text is the module's own, but for what it declares: its input, or its result once that is made.
+  std::vector<float> rounded_twice = narrow, never_rounded = exact;
+  for (float& v : rounded_twice) v = eval::round_to(DType::bf16, v * 1.1F);
+  for (float& v : never_rounded) v *= 1.1F;
+  CHECK(under_bf16(others + "return plain(x)", "f32[tokens, 4]") == rounded_twice);
+  CHECK(under_bf16(others + "return kept(x)", "f32[tokens, 4]") == never_rounded);
+  CHECK(under_bf16(others + "return kept(x)") != never_rounded);
+  CHECK(under_bf16(others + "return gives(x) * 1.1", "f32[tokens, 4]") == wide);
 }
