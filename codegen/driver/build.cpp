@@ -27,7 +27,8 @@ void refuse_later(Session& s) {
     s.sink.error(code::option_later, option, fmt::format("{}: {} is not carried out yet", option, what));
   };
   for (std::string_view b : split(o.backend, ',')) {
-    if (trim(b) != "cpu" && trim(b) != "vulkan") s.sink.error(code::bad_option, "--backend", fmt::format("--backend {}: expected cpu or vulkan", quote(b)));
+    if (trim(b) != "cpu" && trim(b) != "vulkan")
+      s.sink.error(code::bad_option, "--backend", fmt::format("--backend {}: expected cpu or vulkan", quote(b)));
   }
   if (!o.device.empty() && o.device != "cpu" && !o.device.starts_with("vulkan"))
     s.sink.error(code::bad_option, "--device", fmt::format("--device {}: expected cpu, vulkan or vulkan:N", quote(o.device)));
@@ -201,8 +202,10 @@ int run_command(const Options& o) {
   auto program = compile_program(built->files);
   if (!program) {
     const Error& e = program.error();
-    const diag::Code& c = e.kind == "no-compiler" ? code::no_compiler : e.kind == "no-runtime" ? code::no_runtime
-                          : e.kind == "compile" ? code::compile_failed : code::cannot_write;
+    const diag::Code& c = e.kind == "no-compiler"  ? code::no_compiler
+                          : e.kind == "no-runtime" ? code::no_runtime
+                          : e.kind == "compile"    ? code::compile_failed
+                                                   : code::cannot_write;
     s.sink.error(c, s.sources.display_name(s.main), e);
     s.report();
     return e.kind == "compile" ? 3 : 1;

@@ -73,7 +73,8 @@ void print_tree(const graph::Module& m, graph::ClassId id, const std::string& in
                   w.default_value ? (" default " + shortest(*w.default_value)).c_str() : "");
     } else if (kind == 's') {
       const auto& st = c.states[index];
-      std::printf("%sstate %s: %s heads of %s\n", indent.c_str(), st.name.c_str(), std::to_string(st.sizes.empty() ? 0 : st.sizes[0]).c_str(),
+      std::printf("%sstate %s: %s heads of %s\n", indent.c_str(), st.name.c_str(),
+                  std::to_string(st.sizes.empty() ? 0 : st.sizes[0]).c_str(),
                   std::to_string(st.sizes.size() < 2 ? 0 : st.sizes[1]).c_str());
     } else if (kind == 'm') {
       const auto& child = c.children[index];
@@ -97,7 +98,8 @@ int inspect_command(const Options& o) {
     if (load_model(s, o.files[0])) {
       const auto config = config_of(s, nullptr);
       if (!config && !s.sink.has_errors())
-        s.sink.error(code::config_not_given, o.files[0], "the modules and weights of a model depend on its configuration").help("--config config.json");
+        s.sink.error(code::config_not_given, o.files[0], "the modules and weights of a model depend on its configuration")
+            .help("--config config.json");
       if (config) {
         const auto program = analyze_model(s, &*config);
         if (!s.report() || !program) return std::max(1, s.status());

@@ -57,8 +57,13 @@ class Interruptible {
 
 // "5GB", "300MB", "1000": decimal units, as transformers reads them.
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  constexpr std::pair<std::string_view, std::uint64_t> units[] = {
-      {"GiB", std::uint64_t{1} << 30}, {"MiB", std::uint64_t{1} << 20}, {"KiB", std::uint64_t{1} << 10}, {"GB", 1'000'000'000}, {"MB", 1'000'000}, {"KB", 1000}, {"", 1}};
+  constexpr std::pair<std::string_view, std::uint64_t> units[] = {{"GiB", std::uint64_t{1} << 30},
+                                                                  {"MiB", std::uint64_t{1} << 20},
+                                                                  {"KiB", std::uint64_t{1} << 10},
+                                                                  {"GB", 1'000'000'000},
+                                                                  {"MB", 1'000'000},
+                                                                  {"KB", 1000},
+                                                                  {"", 1}};
   for (const auto& [unit, factor] : units) {
     if (!text.ends_with(unit)) continue;
     const auto n = parse_uint(trim(text.substr(0, text.size() - unit.size())));
@@ -94,7 +99,9 @@ std::optional<Asked> read_options(Session& s) {
   if (o.seed && !is_random(o)) return wrong("--seed", "--seed is for random weights, and IN is " + quote(o.files[1]), "`random` for IN");
   if (!o.max_shard_size.empty()) {
     const auto bytes = parse_bytes(o.max_shard_size);
-    if (!bytes) return wrong("--max-shard-size", fmt::format("--max-shard-size {}: expected bytes, as in 5GB or 300MB", quote(o.max_shard_size)), "0 writes one file");
+    if (!bytes)
+      return wrong("--max-shard-size", fmt::format("--max-shard-size {}: expected bytes, as in 5GB or 300MB", quote(o.max_shard_size)),
+                   "0 writes one file");
     if (gguf) return wrong("--max-shard-size", "--max-shard-size is for safetensors: a GGUF is written as one file", "leave it out");
     a.max_shard = *bytes;
   }
@@ -109,8 +116,11 @@ std::optional<Asked> read_options(Session& s) {
       if (holds && block_encoder(e) != nullptr) names.emplace_back(name(e));
     }
     if (std::find(names.begin(), names.end(), o.quantize) == names.end())
-      return wrong("--quantize", fmt::format("--quantize {}: {}", quote(o.quantize), a.encoding ? std::string("this is not written as ") + (gguf ? "GGUF" : "safetensors") : "there is no such encoding"),
-                   "one of " + listed(names, 40) + ", or `rules` for the model's quantize block");
+      return wrong(
+          "--quantize",
+          fmt::format("--quantize {}: {}", quote(o.quantize),
+                      a.encoding ? std::string("this is not written as ") + (gguf ? "GGUF" : "safetensors") : "there is no such encoding"),
+          "one of " + listed(names, 40) + ", or `rules` for the model's quantize block");
   }
   return a;
 }
@@ -121,7 +131,9 @@ std::optional<MappingRules> target_rules(Session& s, const graph::Module& module
   for (const graph::CheckpointRules& r : module.checkpoints)
     if (r.format == (gguf ? "gguf" : "safetensors")) return r;
   if (!gguf) return MappingRules{};
-  s.sink.error(code::metadata_config, s.sources.display_name(s.main), "`" + module.name + "` does not say what its tensors are called in a GGUF file")
+  s.sink
+      .error(code::metadata_config, s.sources.display_name(s.main),
+             "`" + module.name + "` does not say what its tensors are called in a GGUF file")
       .help("`checkpoint gguf \"architecture\" { … }` in the model");
   return std::nullopt;
 }
@@ -158,7 +170,8 @@ class FolderOnTrial {
     f.temporary_ = parent / ("." + f.out_.filename().string().substr(0, 200) + "." + std::to_string(::getpid()) + ".tmp");
     fs::remove_all(f.temporary_, error);
     if (!fs::create_directory(f.temporary_, error))
-      return Error{"cannot-write", "cannot make a folder beside " + quote(out) + ": " + (error ? error.message() : "it is there already"), {}, {}};
+      return Error{
+          "cannot-write", "cannot make a folder beside " + quote(out) + ": " + (error ? error.message() : "it is there already"), {}, {}};
     return f;
   }
   FolderOnTrial(FolderOnTrial&& other) noexcept : out_(std::move(other.out_)), temporary_(std::exchange(other.temporary_, {})) {}
@@ -189,7 +202,10 @@ bool is_free(Session& s, const std::string& out) {
   return false;
 }
 
-struct Written { std::size_t tensors = 0; std::uint64_t bytes = 0; };
+struct Written {
+  std::size_t tensors = 0;
+  std::uint64_t bytes = 0;
+};
 
 class Converter {
  public:
@@ -204,9 +220,11 @@ class Converter {
     auto config = config_of(s_, source.get());
     if (!config) {
       if (!s_.sink.has_errors())
-        s_.sink.error(code::config_not_given, s_.options.files[1],
-                      random ? "random weights are made for a configuration, and --config is not given"
-                             : "the checkpoint has no config.json, and --config is not given").help("--config config.json");
+        s_.sink
+            .error(code::config_not_given, s_.options.files[1],
+                   random ? "random weights are made for a configuration, and --config is not given"
+                          : "the checkpoint has no config.json, and --config is not given")
+            .help("--config config.json");
       return std::nullopt;
     }
     const auto program = analyze_model(s_, &*config);
@@ -217,7 +235,8 @@ class Converter {
     std::optional<TemporaryFolder> made;
     if (random && !(source = random_source(module, *config, made))) return std::nullopt;
     std::vector<MappingWeight> weights = mapping_weights(module);
-    Mapping mapping = map_weights(weights, rules_for(module.checkpoints, *source), *source, {.strict = !s_.options.no_strict, .auto_cast = false});
+    Mapping mapping =
+        map_weights(weights, rules_for(module.checkpoints, *source), *source, {.strict = !s_.options.no_strict, .auto_cast = false});
     if (report_mapping(s_, mapping)) return std::nullopt;
     notes_ = mapping.notes;
     bool decoded = false;
@@ -233,7 +252,8 @@ class Converter {
     options.access = s_.options.no_mmap ? FileAccess::read : FileAccess::map;
     options.threads = s_.options.threads;
     if (asked_.follow && options.rules.empty()) {
-      s_.sink.error(code::bad_option, "--quantize", "--quantize rules: `" + module.name + "` has no quantize block").help("`quantize { **.mlp: q8_0 }` in the model, or an encoding");
+      s_.sink.error(code::bad_option, "--quantize", "--quantize rules: `" + module.name + "` has no quantize block")
+          .help("`quantize { **.mlp: q8_0 }` in the model, or an encoding");
       return std::nullopt;
     }
     for (const MappingRules::Ignore& rule : rules->ignores)
@@ -241,9 +261,11 @@ class Converter {
     auto conversion = Conversion::plan(source, std::move(weights), std::move(mapping), *rules, std::move(options));
     if (!conversion) return failed(conversion.error());
     notes_.insert(notes_.end(), conversion->notes().begin(), conversion->notes().end());
-    auto written = asked_.to == CheckpointFormat::gguf ? gguf(*source, *config, *conversion, module) : folder(*source, *config, *conversion, decoded);
+    auto written =
+        asked_.to == CheckpointFormat::gguf ? gguf(*source, *config, *conversion, module) : folder(*source, *config, *conversion, decoded);
     if (!written) return std::nullopt;
-    for (const ConvertedTensor& t : conversion->tensors()) written->bytes += static_cast<std::uint64_t>(stored_bytes(t.encoding, t.shape).value_or(0));
+    for (const ConvertedTensor& t : conversion->tensors())
+      written->bytes += static_cast<std::uint64_t>(stored_bytes(t.encoding, t.shape).value_or(0));
     written->tensors = conversion->tensors().size();
     return written;
   }
@@ -258,7 +280,8 @@ class Converter {
   }
 
   // Beside what is to be written, where there is room for it. What --set says is then the configuration's own.
-  std::shared_ptr<const CheckpointIndex> random_source(const graph::Module& module, sema::ConfigInput& config, std::optional<TemporaryFolder>& made) {
+  std::shared_ptr<const CheckpointIndex> random_source(const graph::Module& module, sema::ConfigInput& config,
+                                                       std::optional<TemporaryFolder>& made) {
     const fs::path parent = fs::absolute(s_.options.files[2]).lexically_normal().parent_path();
     auto folder = TemporaryFolder::create(parent.string(), ".modelc-random-");
     if (!folder) return failed(folder.error()), nullptr;
@@ -291,13 +314,15 @@ class Converter {
     return conversion.bytes(i);
   }
 
-  std::optional<Written> gguf(const CheckpointIndex& source, const sema::ConfigInput& config, Conversion& conversion, const graph::Module& module) {
+  std::optional<Written> gguf(const CheckpointIndex& source, const sema::ConfigInput& config, Conversion& conversion,
+                              const graph::Module& module) {
     const auto metadata = gguf_metadata(s_, source, config, conversion, vocabulary(conversion, module), lost_);
     if (!metadata) return std::nullopt;
     std::vector<GgufTensor> tensors;
     for (const ConvertedTensor& t : conversion.tensors()) tensors.push_back({t.name, t.encoding, t.shape});
     const Progress progress(conversion.tensors());
-    const Status status = write_gguf(s_.options.files[2], *metadata, tensors, [&](std::size_t i) { return bytes_of(conversion, i); }, progress);
+    const Status status = write_gguf(
+        s_.options.files[2], *metadata, tensors, [&](std::size_t i) { return bytes_of(conversion, i); }, progress);
     if (!status) return failed(status.error());
     return Written{};
   }
@@ -322,8 +347,8 @@ class Converter {
     for (const ConvertedTensor& t : conversion.tensors()) tensors.push_back({t.name, t.encoding, t.shape});
     {
       const Progress progress(conversion.tensors());
-      const Status status = write_safetensors(folder->path(), tensors, [&](std::size_t i) { return bytes_of(conversion, i); },
-                                              {.max_shard = asked_.max_shard}, progress);
+      const Status status = write_safetensors(
+          folder->path(), tensors, [&](std::size_t i) { return bytes_of(conversion, i); }, {.max_shard = asked_.max_shard}, progress);
       if (!status) return failed(status.error());
     }
     for (const SideFile& f : *files)

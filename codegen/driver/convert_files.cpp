@@ -29,8 +29,7 @@ std::optional<Encoding> usual_encoding(const std::vector<ConvertedTensor>& tenso
   return most == count.end() ? std::nullopt : std::optional(most->first);
 }
 
-template <class T, class Get, class Add>
-bool add_list(const JsonArray& items, Get get, Add add) {
+template <class T, class Get, class Add> bool add_list(const JsonArray& items, Get get, Add add) {
   std::vector<T> values;
   for (const Json& j : items) {
     const auto v = get(j);
@@ -55,8 +54,12 @@ bool add_item(const sema::MetadataOfConfig::Item& item, MetadataBuilder& to) {
   }
   const JsonArray* list = v.as_array();
   if (list == nullptr || list->empty()) return false;
-  if ((*list)[0].is_bool()) return add_list<bool>(*list, [](const Json& j) { return j.as_bool(); }, [&](const auto& x) { to.add_bools(item.key, x); });
-  if (item.real) return add_list<float>(*list, [](const Json& j) { return j.as_double(); }, [&](const auto& x) { to.add_f32s(item.key, x); });
+  if ((*list)[0].is_bool())
+    return add_list<bool>(
+        *list, [](const Json& j) { return j.as_bool(); }, [&](const auto& x) { to.add_bools(item.key, x); });
+  if (item.real)
+    return add_list<float>(
+        *list, [](const Json& j) { return j.as_double(); }, [&](const auto& x) { to.add_f32s(item.key, x); });
   return add_list<std::int32_t>(
       *list, [](const Json& j) { return j.as_int() && *j.as_int() >= INT32_MIN && *j.as_int() <= INT32_MAX ? j.as_int() : std::nullopt; },
       [&](const auto& x) { to.add_i32s(item.key, x); });
@@ -88,7 +91,8 @@ std::string name_of(const CheckpointIndex& source) {
 }
 
 // Of a folder: the tokenizer's keys, or a vocabulary of places alone, which says how many tokens there are.
-bool add_tokenizer(Session& s, const CheckpointIndex& source, std::int64_t vocabulary, MetadataBuilder& to, std::vector<std::string>& lost) {
+bool add_tokenizer(Session& s, const CheckpointIndex& source, std::int64_t vocabulary, MetadataBuilder& to,
+                   std::vector<std::string>& lost) {
   const bool skip = s.options.no_tokenizer;
   if (skip || source.tokenizer_json.empty()) {
     std::vector<std::string> places;
@@ -96,7 +100,8 @@ bool add_tokenizer(Session& s, const CheckpointIndex& source, std::int64_t vocab
     to.add_string("tokenizer.ggml.model", "no_vocab");
     to.add_strings("tokenizer.ggml.tokens", places);
     to.add_i32s("tokenizer.ggml.token_type", std::vector<std::int32_t>(places.size(), 5));
-    lost.push_back(skip ? "the tokenizer, by --no-tokenizer" : name_of(source) + " has no tokenizer.json: the file has a vocabulary without texts");
+    lost.push_back(skip ? "the tokenizer, by --no-tokenizer"
+                        : name_of(source) + " has no tokenizer.json: the file has a vocabulary without texts");
     return true;
   }
   TokenizerFiles files;
@@ -121,8 +126,8 @@ bool add_tokenizer(Session& s, const CheckpointIndex& source, std::int64_t vocab
 
 bool is_weights(const fs::path& path) {
   const std::string e = to_lower_ascii(path.extension().string());
-  return e == ".safetensors" || e == ".gguf" || e == ".bin" || e == ".pt" || e == ".pth" || e == ".ckpt" || e == ".h5" || e == ".onnx" || e == ".msgpack" ||
-         path.filename().string().ends_with(".safetensors.index.json") || path.filename().string().ends_with(".pack");
+  return e == ".safetensors" || e == ".gguf" || e == ".bin" || e == ".pt" || e == ".pth" || e == ".ckpt" || e == ".h5" || e == ".onnx" ||
+         e == ".msgpack" || path.filename().string().ends_with(".safetensors.index.json") || path.filename().string().ends_with(".pack");
 }
 
 }  // namespace
@@ -158,7 +163,9 @@ std::optional<Metadata> gguf_metadata(Session& s, const CheckpointIndex& source,
     // Requantised: what it says stays, but for how it is stored and in how many parts.
     for (std::size_t i = 0; i < source.metadata->size(); ++i) {
       const std::string_view key = source.metadata->key(i);
-      if (key == "general.file_type" || key == "general.quantization_version" || key.starts_with("split.") || key.starts_with(widened_prefix)) continue;
+      if (key == "general.file_type" || key == "general.quantization_version" || key.starts_with("split.") ||
+          key.starts_with(widened_prefix))
+        continue;
       to.add_value(key, source.metadata->value(i));
     }
     add_general();
@@ -172,8 +179,7 @@ std::optional<Metadata> gguf_metadata(Session& s, const CheckpointIndex& source,
   to.add_string("general.name", is_utf8(name) ? name : std::string("model"));
   add_general();
   for (const auto& item : of_config->items)
-    if (!add_item(item, to))
-      lost.push_back("the configuration's value for " + item.key + ", which no type of the format holds");
+    if (!add_item(item, to)) lost.push_back("the configuration's value for " + item.key + ", which no type of the format holds");
   if (!add_tokenizer(s, source, vocabulary, to, lost)) return std::nullopt;
   add_widened(conversion, to);
   if (!of_config->lost.empty()) lost.push_back(config.name + ": " + listed(of_config->lost, 60));
@@ -184,14 +190,16 @@ std::optional<Metadata> gguf_metadata(Session& s, const CheckpointIndex& source,
   back.name = fs::path(s.options.files[2]).filename().string();
   std::set<std::string> names;
   for (const ConvertedTensor& t : tensors) names.insert(t.name);
-  auto tree = sema::config_of_metadata(*s.imports, {metadata, [&](std::string_view t) { return names.contains(std::string(t)); }, back.name}, s.sink);
+  auto tree = sema::config_of_metadata(*s.imports,
+                                       {metadata, [&](std::string_view t) { return names.contains(std::string(t)); }, back.name}, s.sink);
   if (!tree) return std::nullopt;
   back.tree = std::move(*tree);
   const auto differences = sema::config_differences(s.sources, *s.imports, config, back, s.sink);
   if (!differences) return std::nullopt;
   if (!differences->empty()) {
-    auto message = s.sink.error(code::cannot_write, s.options.files[2],
-                                "the configuration has " + counted(differences->size(), "value") + " that the metadata of a GGUF file would not give back");
+    auto message = s.sink.error(
+        code::cannot_write, s.options.files[2],
+        "the configuration has " + counted(differences->size(), "value") + " that the metadata of a GGUF file would not give back");
     for (const std::string& d : *differences) message.note(d);
     message.help("a line `key = arch.key` for it in `checkpoint gguf { config { … } }` of the model");
     return std::nullopt;
@@ -199,8 +207,8 @@ std::optional<Metadata> gguf_metadata(Session& s, const CheckpointIndex& source,
   return metadata;
 }
 
-std::optional<std::vector<SideFile>> folder_files(Session& s, const CheckpointIndex& source, const sema::ConfigInput& config,
-                                                  bool decoded, std::vector<std::string>& lost) {
+std::optional<std::vector<SideFile>> folder_files(Session& s, const CheckpointIndex& source, const sema::ConfigInput& config, bool decoded,
+                                                  std::vector<std::string>& lost) {
   std::vector<SideFile> out;
   const auto add = [&](const char* name, const Json& j) {
     if (!j.is_null()) out.push_back({name, dump(j, 2) + "\n"});
@@ -210,7 +218,8 @@ std::optional<std::vector<SideFile>> folder_files(Session& s, const CheckpointIn
     for (const std::string& key : sema::keys_of_file(s.sources, *s.imports, config)) tree.as_object()->erase(key);
   if (decoded && tree.as_object() != nullptr && tree.as_object()->erase("quantization_config"))
     lost.push_back("config.json: quantization_config, as the tensors are plain now");
-  for (const auto& o : config.overrides) lost.push_back("--set " + o.key + " holds for this run; " + "the configuration is written as the checkpoint has it");
+  for (const auto& o : config.overrides)
+    lost.push_back("--set " + o.key + " holds for this run; " + "the configuration is written as the checkpoint has it");
   if (source.metadata) {
     add("config.json", tree);
     if (!s.options.no_tokenizer && has_tokenizer(source)) {
@@ -229,8 +238,9 @@ std::optional<std::vector<SideFile>> folder_files(Session& s, const CheckpointIn
     const auto architecture = source.metadata->find("general.architecture");
     const std::string own = (architecture && architecture->as_string() ? std::string(*architecture->as_string()) : std::string()) + ".";
     for (const std::string_view key : source.metadata->keys())
-      if (!key.starts_with(own) && !key.starts_with("tokenizer.") && !key.starts_with(own_prefix) && !key.starts_with("split.") && key != "general.architecture" &&
-          key != "general.file_type" && key != "general.quantization_version" && key != "general.alignment")
+      if (!key.starts_with(own) && !key.starts_with("tokenizer.") && !key.starts_with(own_prefix) && !key.starts_with("split.") &&
+          key != "general.architecture" && key != "general.file_type" && key != "general.quantization_version" &&
+          key != "general.alignment")
         keys.push_back(printable(key));
     if (!keys.empty()) lost.push_back("metadata: " + listed(keys, 60));
     return out;

@@ -13,7 +13,9 @@
 namespace modelc::driver {
 
 // A file of the folder that is written: its name and its text.
-struct SideFile { std::string name, text; };
+struct SideFile {
+  std::string name, text;
+};
 
 // The metadata of the GGUF: of the source's own, or made of its folder by the model's block. What would be read from them is
 // compared with `config`; nothing, and the reasons in the sink, where it differs. `lost` gets what has no place there.
@@ -21,8 +23,8 @@ std::optional<Metadata> gguf_metadata(Session& s, const CheckpointIndex& source,
                                       const Conversion& conversion, std::int64_t vocabulary, std::vector<std::string>& lost);
 
 // The files of the folder: made of a GGUF's metadata, or the source folder's own.
-std::optional<std::vector<SideFile>> folder_files(Session& s, const CheckpointIndex& source, const sema::ConfigInput& config,
-                                                  bool decoded, std::vector<std::string>& lost);
+std::optional<std::vector<SideFile>> folder_files(Session& s, const CheckpointIndex& source, const sema::ConfigInput& config, bool decoded,
+                                                  std::vector<std::string>& lost);
 
 // Vectors that a former conversion to GGUF widened, by the names of their tensors.
 std::map<std::string, Encoding> widened_of(const CheckpointIndex& source);

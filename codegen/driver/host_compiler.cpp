@@ -39,18 +39,23 @@ Result<Runtime> find_runtime() {
     looked.push_back(lib.string());
     // An installed modelc never takes what a build tree holds by chance.
     if (fs::exists(prefix / "share" / "modelc" / "stdlib", error))
-      return Error{"no-runtime", "modelc's runtime library is not there", {"looked in " + listed(looked)},
-                   "install modelc whole (cmake --install)"};
+      return Error{
+          "no-runtime", "modelc's runtime library is not there", {"looked in " + listed(looked)}, "install modelc whole (cmake --install)"};
   }
   const fs::path build(settings::build_dir), include(settings::source_dir);
   const fs::path main = build / "runtime" / "main" / "libmodelc_main.a", runtime = build / "runtime" / "libmodelc_runtime.a";
   if (complete(include, main, runtime)) return Runtime{include.string(), {main.string(), runtime.string()}};
   looked.push_back((build / "runtime").string());
-  return Error{"no-runtime", "modelc's runtime library is not there", {"looked in " + listed(looked)},
+  return Error{"no-runtime",
+               "modelc's runtime library is not there",
+               {"looked in " + listed(looked)},
                "build all targets (cmake --build), or install modelc (cmake --install)"};
 }
 
-struct Compiler { std::string command; std::string version; };
+struct Compiler {
+  std::string command;
+  std::string version;
+};
 
 Result<Compiler> find_compiler() {
   std::vector<std::string> candidates;
@@ -62,9 +67,13 @@ Result<Compiler> find_compiler() {
     if (status && *status == 0) return Compiler{c, version};
   }
   if (std::getenv("CXX") && *std::getenv("CXX"))
-    return Error{"no-compiler", "the compiler that CXX names, " + quote(candidates[0]) + ", does not run", {},
+    return Error{"no-compiler",
+                 "the compiler that CXX names, " + quote(candidates[0]) + ", does not run",
+                 {},
                  "set CXX to a C++20 compiler, or unset it"};
-  return Error{"no-compiler", "no C++ compiler is there", {"tried " + listed(candidates)},
+  return Error{"no-compiler",
+               "no C++ compiler is there",
+               {"tried " + listed(candidates)},
                "install one (apt-get install g++), or name it: CXX=/path/to/c++ modelc …"};
 }
 

@@ -17,15 +17,19 @@ namespace {
 
 // An option of the generated binary: checked here no further than its form, and handed on as typed.
 void handed_on(CLI::App& app, Options& o, const std::string& name, const std::string& text) {
-  app.add_option_function<std::string>(name, [&o, name](const std::string& v) {
-    o.forward.push_back(name);
-    o.forward.push_back(v);
-  }, text);
+  app.add_option_function<std::string>(
+      name,
+      [&o, name](const std::string& v) {
+        o.forward.push_back(name);
+        o.forward.push_back(v);
+      },
+      text);
 }
 
 void add_imports(CLI::App& app, Options& o) {
   app.add_option("-I", o.import_paths, "folder with files that the model file imports (may be given again)")
-      ->type_name("DIR")->allow_extra_args(false);
+      ->type_name("DIR")
+      ->allow_extra_args(false);
 }
 
 // A value out of a few.
@@ -58,12 +62,16 @@ std::string near_option(const CLI::App& app) {
 
 // The same for one that may be given again.
 void each_handed_on(CLI::App& app, Options& o, const std::string& name, const std::string& text) {
-  app.add_option_function<std::vector<std::string>>(name, [&o, name](const std::vector<std::string>& values) {
-    for (const std::string& v : values) {
-      o.forward.push_back(name);
-      o.forward.push_back(v);
-    }
-  }, text)->allow_extra_args(false);
+  app.add_option_function<std::vector<std::string>>(
+         name,
+         [&o, name](const std::vector<std::string>& values) {
+           for (const std::string& v : values) {
+             o.forward.push_back(name);
+             o.forward.push_back(v);
+           }
+         },
+         text)
+      ->allow_extra_args(false);
 }
 
 void add_config(CLI::App& app, Options& o) {
@@ -83,10 +91,13 @@ void add_load(CLI::App& app, Options& o) {
 void add_run(CLI::App& app, Options& o) {
   add_config(app, o);
   add_load(app, o);
-  app.add_flag_callback("--no-pack", [&o] { o.forward.push_back("--no-pack"); }, "load from the checkpoint, though a pack lies beside it");
+  app.add_flag_callback(
+      "--no-pack", [&o] { o.forward.push_back("--no-pack"); }, "load from the checkpoint, though a pack lies beside it");
   each_handed_on(app, o, "--adapter", "folder of a low-rank adapter to merge into the weights; may be given again");
-  app.add_option("--mode", o.mode, "exact (the usual one): all in f32; fast: as the policy says, activations of quantised "
-                                   "weights in 8 bits, keys and values in f16")->check(one_of({"exact", "fast"}));
+  app.add_option("--mode", o.mode,
+                 "exact (the usual one): all in f32; fast: as the policy says, activations of quantised "
+                 "weights in 8 bits, keys and values in f16")
+      ->check(one_of({"exact", "fast"}));
   app.add_option("--backend", o.backend, "cpu or vulkan")->check(one_of({"cpu", "vulkan"}));
   app.add_option("--device", o.device, "which device");
   app.add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
@@ -157,8 +168,10 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   handed_on(*run, o, "--seed", "of the random numbers");
   handed_on(*run, o, "--trace", "print values whose names match");
   handed_on(*run, o, "--export", "with --trace: write them to this .safetensors");
-  run->add_flag_callback("--ignore-eos", [&o] { o.forward.push_back("--ignore-eos"); }, "go on after the end token");
-  run->add_flag_callback("--show-tokens", [&o] { o.forward.push_back("--show-tokens"); }, "ids instead of text");
+  run->add_flag_callback(
+      "--ignore-eos", [&o] { o.forward.push_back("--ignore-eos"); }, "go on after the end token");
+  run->add_flag_callback(
+      "--show-tokens", [&o] { o.forward.push_back("--show-tokens"); }, "ids instead of text");
 
   CLI::App* verify = command(app, "verify", "compare with a reference's tensors", o, "FILE.model");
   verify->add_option("--checkpoint", o.checkpoint, "folder or .safetensors")->required();
@@ -194,9 +207,15 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   inspect->add_flag("--json", o.json, "for a program");
 
   CLI::App* convert = app.add_subcommand("convert", "write a checkpoint as another format, or in another encoding");
-  convert->add_option("FILE.model IN OUT", o.files, "the model; its checkpoint (a folder, a .gguf, or `random`: random weights for --config); FILE.gguf or a folder to write")->required()->expected(3);
+  convert
+      ->add_option(
+          "FILE.model IN OUT", o.files,
+          "the model; its checkpoint (a folder, a .gguf, or `random`: random weights for --config); FILE.gguf or a folder to write")
+      ->required()
+      ->expected(3);
   add_config(*convert, o);
-  convert->add_option("--to", o.to, "gguf or safetensors (default: gguf where OUT ends with .gguf)")->check(CLI::IsMember({"gguf", "safetensors"}));
+  convert->add_option("--to", o.to, "gguf or safetensors (default: gguf where OUT ends with .gguf)")
+      ->check(CLI::IsMember({"gguf", "safetensors"}));
   convert->add_option("--quantize", o.quantize, "encoding of the matrices: q8_0, q4_k, bf16, …; or `rules`, the model's quantize block");
   convert->add_option("--max-shard-size", o.max_shard_size, "bytes of one .safetensors: 5GB, 300MB; 0 for one file (5GB)");
   convert->add_option("--seed", o.seed, "of random weights (1)");
@@ -214,7 +233,8 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   pack->add_option("--backend", o.backend, "cpu or vulkan: whose later loads map it")->check(one_of({"cpu", "vulkan"}));
   pack->add_option("--device", o.device, "which device");
   pack->add_option("--threads", o.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
-  pack->add_flag_callback("--full-hash", [&o] { o.forward.push_back("--full-hash"); }, "compare every byte of the files, not size, time and header alone");
+  pack->add_flag_callback(
+      "--full-hash", [&o] { o.forward.push_back("--full-hash"); }, "compare every byte of the files, not size, time and header alone");
   pack->add_flag("--json", o.json, "the result for a program");
 
   CLI::App* fmt = command(app, "fmt", "write model files in their usual layout", o, "FILE.model", true);
@@ -222,13 +242,17 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   fmt->add_option("--columns", o.columns, "break lines that are longer (120)")->check(CLI::Range(40, 1000));
   fmt->add_flag("--json", o.json, "messages for a program");
 
-  CLI::App* flatten = command(app, "flatten", "print a model and all that it needs as one text without imports and inheritance", o, "FILE.model");
+  CLI::App* flatten =
+      command(app, "flatten", "print a model and all that it needs as one text without imports and inheritance", o, "FILE.model");
   flatten->add_flag("--json", o.json, "messages for a program");
 
-  CLI::App* dump = command(app, "dump", "print a stage of the compiler as text, which dump and build read back", o, "FILE.model|.graph|.plan");
+  CLI::App* dump =
+      command(app, "dump", "print a stage of the compiler as text, which dump and build read back", o, "FILE.model|.graph|.plan");
   add_config(*dump, o);
   dump->add_option("--checkpoint", o.checkpoint, "take the configuration from it");
-  dump->add_option("--stage", o.stage, "ast, tree (the same with its nodes named), program, graph or plan")->required()->check(one_of({"ast", "tree", "program", "graph", "plan"}));
+  dump->add_option("--stage", o.stage, "ast, tree (the same with its nodes named), program, graph or plan")
+      ->required()
+      ->check(one_of({"ast", "tree", "program", "graph", "plan"}));
   dump->add_option("--root", o.root, "one module instead of the model: \"Linear(5, 10)\"");
   dump->add_flag("--json", o.json, "messages for a program");
 
@@ -239,9 +263,7 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
 
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForVersion&) {
-    return version_command();
-  } catch (const CLI::CallForHelp&) {
+  } catch (const CLI::CallForVersion&) { return version_command(); } catch (const CLI::CallForHelp&) {
     CLI::App* asked = &app;
     for (CLI::App* s : app.get_subcommands()) asked = s;
     std::fputs(asked->help().c_str(), stdout);

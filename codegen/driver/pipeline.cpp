@@ -37,7 +37,8 @@ bool Session::report() {
   const bool good = !sink.has_errors();
   status_ = good ? 0 : 2;
   for (const diag::Diagnostic& d : sink.diagnostics())
-    if (d.severity == diag::Severity::error && d.code != &code::bad_option && d.code != &code::option_later && d.code != &code::config_set_unknown)
+    if (d.severity == diag::Severity::error && d.code != &code::bad_option && d.code != &code::option_later &&
+        d.code != &code::config_set_unknown)
       status_ = 1;
   if (options.json) {
     std::fputs(diag::render_json(sink, sources).c_str(), stdout);
@@ -81,8 +82,7 @@ std::optional<sema::Program> load_graph(Session& s, const std::string& path) {
     s.sink.error(code::bad_graph_text, s.sources.display_name(*id), module.error());
     return std::nullopt;
   }
-  for (const std::string& fault : graph::verify(*module))
-    s.sink.error(code::bad_graph_text, s.sources.display_name(*id), fault);
+  for (const std::string& fault : graph::verify(*module)) s.sink.error(code::bad_graph_text, s.sources.display_name(*id), fault);
   if (s.sink.has_errors()) return std::nullopt;
   sema::Program program;
   program.graph = std::move(*module);
@@ -100,11 +100,11 @@ std::optional<plan::Program> load_plan(Session& s, const std::string& path) {
   s.main = *id;
   auto program = plan::read(s.sources.text(*id));
   if (!program) {
-    s.sink.error(program.error().kind == "graph-text" ? code::bad_graph_text : code::bad_plan_text, s.sources.display_name(*id), program.error());
+    s.sink.error(program.error().kind == "graph-text" ? code::bad_graph_text : code::bad_plan_text, s.sources.display_name(*id),
+                 program.error());
     return std::nullopt;
   }
-  for (const std::string& fault : graph::verify(*program->graph))
-    s.sink.error(code::bad_graph_text, s.sources.display_name(*id), fault);
+  for (const std::string& fault : graph::verify(*program->graph)) s.sink.error(code::bad_graph_text, s.sources.display_name(*id), fault);
   if (s.sink.has_errors()) return std::nullopt;
   for (const std::string& fault : plan::verify(*program)) s.sink.error(code::bad_plan_text, s.sources.display_name(*id), fault);
   if (s.sink.has_errors()) return std::nullopt;
@@ -214,8 +214,8 @@ source::Span span_of(const source::SourceManager& sources, const std::string& wh
   if (!file || !line || !column || *line == 0 || *column == 0) return {};
   const std::string_view text = sources.line_text(*file, static_cast<std::uint32_t>(*line));
   std::uint32_t begin = 0;
-  for (std::uint64_t c = 1; c < *column && begin < text.size(); ++c)
-    do ++begin;
+  for (std::uint64_t c = 1; c < *column && begin < text.size(); ++c) do
+      ++begin;
     while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80);
   std::uint32_t end = begin;
   while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
@@ -264,9 +264,7 @@ std::vector<std::string> check_weights(Session& s, const graph::Module& module, 
 
 namespace {
 
-bool same_place(const graph::Where& a, const graph::Where& b) {
-  return a.line == b.line && a.column == b.column && a.file == b.file;
-}
+bool same_place(const graph::Where& a, const graph::Where& b) { return a.line == b.line && a.column == b.column && a.file == b.file; }
 
 // The operation of the block, or of one within it, that stands at the place; null where none does.
 const graph::Op* op_at(const graph::Block& block, const graph::Where& where) {
@@ -296,8 +294,8 @@ graph::Where led_from(const graph::Module& m, const graph::Where& where) {
     before = owners.size();
     for (std::uint32_t i = 0; i < m.classes.size(); ++i) {
       for (const graph::ChildDecl& child : m.classes[i].children) {
-        const bool leads = std::any_of(child.elements.begin(), child.elements.end(),
-                                       [&](graph::ClassId e) { return owners.contains(e.index); });
+        const bool leads =
+            std::any_of(child.elements.begin(), child.elements.end(), [&](graph::ClassId e) { return owners.contains(e.index); });
         if (!leads) continue;
         if (child.where.file == m.file) return child.where;
         owners.insert(i);
@@ -364,7 +362,9 @@ bool add_shaders(Session& s, const plan::Program& program, const emit::Options& 
 #else
   (void)program, (void)o, (void)files;
   s.sink.error(code::no_vulkan, "--backend vulkan",
-               Error{"no-vulkan", "this modelc was built without Vulkan", {"when it was configured, this was missing: " MODELC_VULKAN_MISSING},
+               Error{"no-vulkan",
+                     "this modelc was built without Vulkan",
+                     {"when it was configured, this was missing: " MODELC_VULKAN_MISSING},
                      "install what is missing, configure and build again"});
   return false;
 #endif
@@ -397,12 +397,13 @@ void print_notes(const std::vector<std::string>& notes) {
       converts = "`quantize` is what `modelc convert --quantize rules` follows";
     else if (n.find("takes effect in a later version") == std::string::npos || close == std::string::npos)
       std::fprintf(stderr, "note: %s\n", n.c_str());
-    else
-      later += (later.empty() ? "" : ", ") + n.substr(open, close - open + 1);
+    else later += (later.empty() ? "" : ", ") + n.substr(open, close - open + 1);
   }
   if (!later.empty())
-    std::fprintf(stderr, "note: %s: checked, to take effect in a later version; now all runs on one device, computed as --mode says, weights as stored\n",
-                 later.c_str());
+    std::fprintf(
+        stderr,
+        "note: %s: checked, to take effect in a later version; now all runs on one device, computed as --mode says, weights as stored\n",
+        later.c_str());
   if (!converts.empty()) std::fprintf(stderr, "note: %s\n", converts.c_str());
 }
 

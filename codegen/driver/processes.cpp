@@ -27,7 +27,8 @@ std::vector<char*> argument_pointers(const std::vector<std::string>& arguments) 
 
 Result<int> run_program(const std::vector<std::string>& arguments, std::string* output) {
   int pipe_ends[2] = {-1, -1};
-  if (output && pipe2(pipe_ends, O_CLOEXEC) != 0) return Error{"process", std::string("cannot make a pipe: ") + std::strerror(errno), {}, ""};
+  if (output && pipe2(pipe_ends, O_CLOEXEC) != 0)
+    return Error{"process", std::string("cannot make a pipe: ") + std::strerror(errno), {}, ""};
   int failure[2];
   if (pipe2(failure, O_CLOEXEC) != 0) return Error{"process", std::string("cannot make a pipe: ") + std::strerror(errno), {}, ""};
   std::vector<char*> argv = argument_pointers(arguments);
@@ -57,8 +58,7 @@ Result<int> run_program(const std::vector<std::string>& arguments, std::string* 
   const bool failed = read(failure[0], &error, sizeof error) == sizeof error;
   close(failure[0]);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   if (failed) return Error{"process", "cannot run " + arguments[0] + ": " + std::strerror(error), {}, ""};
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

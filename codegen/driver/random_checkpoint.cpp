@@ -14,7 +14,8 @@
 
 namespace modelc::driver {
 
-Status write_random_checkpoint(const graph::Module& module, std::uint64_t seed, const std::string& folder, const std::function<bool()>& stopped) {
+Status write_random_checkpoint(const graph::Module& module, std::uint64_t seed, const std::string& folder,
+                               const std::function<bool()>& stopped) {
   MappingRules rules;
   for (const graph::CheckpointRules& r : module.checkpoints)
     if (r.format == "safetensors") rules = r;

@@ -19,7 +19,8 @@ namespace eval = graph::eval;
 namespace {
 
 // A weight of integers that f32 has all of.
-Result<std::vector<float>> whole_numbers(CheckpointData& data, const Mapping& mapping, const WeightSource& source, const TensorShape& shape) {
+Result<std::vector<float>> whole_numbers(CheckpointData& data, const Mapping& mapping, const WeightSource& source,
+                                         const TensorShape& shape) {
   auto x = read_weight(data, mapping, source, shape);
   if (!x) return std::move(x.error());
   std::vector<float> values;
@@ -42,8 +43,11 @@ graph::Precision fast_precision(const graph::Module& module) {
 
 Reference::Reference(const graph::Module& module, std::shared_ptr<const CheckpointIndex> checkpoint, Mapping mapping,
                      graph::Precision precision)
-    : module_(module), weights_(mapping_weights(module)), mapping_(std::move(mapping)),
-      data_(std::make_shared<CheckpointData>(std::move(checkpoint))), precision_(std::move(precision)) {
+    : module_(module),
+      weights_(mapping_weights(module)),
+      mapping_(std::move(mapping)),
+      data_(std::make_shared<CheckpointData>(std::move(checkpoint))),
+      precision_(std::move(precision)) {
   for (std::size_t i = 0; i < weights_.size(); ++i) by_name_.emplace(weights_[i].name, i);
 }
 
@@ -100,7 +104,8 @@ Result<Reference::Computed> Reference::compute_file(const std::string& path) {
     const TensorInfo* first = nullptr;
     for (const graph::Parameter& p : f->inputs)
       if (const TensorInfo* t = index->find(p.name)) first = first != nullptr ? first : t;
-    if (first == nullptr || first->shape.empty() || first->shape.size() > 2) return problem(path + " holds no input of forward as [batch, seq] or [seq]");
+    if (first == nullptr || first->shape.empty() || first->shape.size() > 2)
+      return problem(path + " holds no input of forward as [batch, seq] or [seq]");
     const std::int64_t sequences = first->shape.size() == 2 ? first->shape[0] : 1, seq = first->shape.back();
     rows = static_cast<std::size_t>(sequences * seq);
     computed.lead = first->shape;
@@ -248,7 +253,8 @@ Result<std::string> Reference::expect(const std::string& path, double within) {
     if (out != outputs->end()) have = reals(out->value);
     else if (const auto stage = stages.find(t.name); stage != stages.end()) have = stage->second;
     else return problem(path + " holds " + quote(t.name) + ", which is no output and no stage of the model");
-    auto want = dtype_of(t.encoding) && is_float(*dtype_of(t.encoding)) ? expected.read_f32(t) : Result<std::vector<float>>(std::vector<float>());
+    auto want =
+        dtype_of(t.encoding) && is_float(*dtype_of(t.encoding)) ? expected.read_f32(t) : Result<std::vector<float>>(std::vector<float>());
     if (!want) return std::move(want.error());
     if (!dtype_of(t.encoding) || !is_float(*dtype_of(t.encoding))) {
       auto whole = expected.read_i64(t);
@@ -258,7 +264,8 @@ Result<std::string> Reference::expect(const std::string& path, double within) {
     const bool padded_rows = batched && kept.size() != rows && rows > 0 && want->size() % rows == 0 && want->size() != have.size();
     const double d = largest(padded_rows ? kept_rows(*want, rows, kept) : *want, have);
     ++compared;
-    if (!(d <= within)) wrong += fmt::format("{}{}: differs by {} (allowed {})", wrong.empty() ? "" : "\n", t.name, shortest(d), shortest(within));
+    if (!(d <= within))
+      wrong += fmt::format("{}{}: differs by {} (allowed {})", wrong.empty() ? "" : "\n", t.name, shortest(d), shortest(within));
   }
   if (compared == 0) return problem(path + " holds nothing to compare");
   return wrong;

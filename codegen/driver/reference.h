@@ -45,7 +45,7 @@ class Reference {
   Result<std::int64_t> token(const std::string& name, std::int64_t sequence, std::int64_t position, std::int64_t vocabulary) const;
   // Of an entry that takes Sequences, or inputs alone. `sizes` as they are written: "20", "frames:20".
   Result<std::map<std::string, graph::eval::Input>> entry_inputs(const graph::Function& entry, const graph::eval::Evaluator& e,
-                                                                const std::vector<std::string_view>& sizes) const;
+                                                                 const std::vector<std::string_view>& sizes) const;
   Result<std::vector<float>> padded(const std::vector<std::int64_t>& lengths, std::int64_t first, const graph::Function& f);
   const graph::Function* forward() const;
 

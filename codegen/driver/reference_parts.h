@@ -33,7 +33,8 @@ inline std::vector<float> reals(const graph::eval::Array& a) {
 inline std::vector<float> kept_rows(const std::vector<float>& all, std::size_t rows, const std::vector<std::size_t>& kept) {
   const std::size_t width = rows > 0 ? all.size() / rows : 0;
   std::vector<float> out;
-  for (std::size_t r : kept) out.insert(out.end(), all.begin() + static_cast<std::ptrdiff_t>(r * width), all.begin() + static_cast<std::ptrdiff_t>((r + 1) * width));
+  for (std::size_t r : kept)
+    out.insert(out.end(), all.begin() + static_cast<std::ptrdiff_t>(r * width), all.begin() + static_cast<std::ptrdiff_t>((r + 1) * width));
   return out;
 }
 

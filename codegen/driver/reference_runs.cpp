@@ -49,11 +49,13 @@ Result<std::map<std::string, eval::Input>> Reference::entry_inputs(const graph::
   std::map<std::string, std::int64_t> said{{"batch", 1}};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::size_t colon = sizes[i].find(':');
-    const std::string axis = colon != std::string_view::npos ? std::string(trim(sizes[i].substr(0, colon))) : i < axes.size() ? axes[i] : "";
+    const std::string axis = colon != std::string_view::npos ? std::string(trim(sizes[i].substr(0, colon)))
+                             : i < axes.size()               ? axes[i]
+                                                             : "";
     const auto size = parse_int(trim(sizes[i].substr(colon == std::string_view::npos ? 0 : colon + 1)));
     if (std::find(axes.begin(), axes.end(), axis) == axes.end() || !said.emplace(axis, size.value_or(0)).second)
-      return problem("`" + entry.name + "(" + std::string(sizes[i]) + ")`: " +
-                     (axes.empty() ? "the entry has no axis whose size a run could say" : "its axes are " + join(axes, ", ")));
+      return problem("`" + entry.name + "(" + std::string(sizes[i]) +
+                     ")`: " + (axes.empty() ? "the entry has no axis whose size a run could say" : "its axes are " + join(axes, ", ")));
     if (!size || *size < 1 || *size > 1'000'000) return problem("`" + entry.name + "`: " + axis + " is a size from 1 to 1000000");
   }
   // None where an axis that the run does not say makes a difference.
@@ -276,7 +278,9 @@ Result<std::string> Reference::same(const std::vector<std::string>& runs, double
     if (!other) return std::move(other.error());
     if (other->size() != first->size()) return problem("`" + runs[0] + "` and `" + runs[i] + "` do not cover the same positions");
     const double d = largest(*first, *other);
-    if (!(d <= within)) wrong += fmt::format("{}{} and {} differ by {} (allowed {})", wrong.empty() ? "" : "\n", runs[0], runs[i], shortest(d), shortest(within));
+    if (!(d <= within))
+      wrong +=
+          fmt::format("{}{} and {} differ by {} (allowed {})", wrong.empty() ? "" : "\n", runs[0], runs[i], shortest(d), shortest(within));
   }
   return wrong;
 }

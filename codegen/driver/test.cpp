@@ -28,8 +28,7 @@ namespace {
 
 class TestRun {
  public:
-  TestRun(const Options& options, const std::string& file, const std::string& name)
-      : options_(options), file_(file), name_(name) {}
+  TestRun(const Options& options, const std::string& file, const std::string& name) : options_(options), file_(file), name_(name) {}
 
   // What the generated code does not carry out, of a test that the reference evaluator alone has run; else empty.
   const std::string& reference_alone() const { return reference_alone_; }
@@ -54,8 +53,7 @@ class TestRun {
 
     std::vector<std::string> checkpoints = block_.checkpoints;
     if (checkpoints.empty() && !block_.seed && block_.error) return with_config(s, nullptr, "");
-    if (checkpoints.empty() && !block_.seed)
-      return "it names no checkpoint: `checkpoint \"folder\"` or `checkpoint random 1`";
+    if (checkpoints.empty() && !block_.seed) return "it names no checkpoint: `checkpoint \"folder\"` or `checkpoint random 1`";
     if (block_.seed) checkpoints.emplace_back("");
     for (const std::string& path : checkpoints) {
       // Its own once more; the block keeps to the first one's text.
@@ -167,8 +165,8 @@ class TestRun {
       expected[i].first = merged;
     }
 
-    Mapping mapping = map_weights(mapping_weights(program.graph), rules_for(program.graph.checkpoints, checkpoint),
-                                  checkpoint, {.strict = !options_.no_strict, .auto_cast = options_.auto_cast});
+    Mapping mapping = map_weights(mapping_weights(program.graph), rules_for(program.graph.checkpoints, checkpoint), checkpoint,
+                                  {.strict = !options_.no_strict, .auto_cast = options_.auto_cast});
     if (!mapping.problems.empty()) return as_error(mapping).text();
     Reference reference(program.graph, std::make_shared<const CheckpointIndex>(checkpoint), std::move(mapping),
                         options_.mode == "fast" ? fast_precision(program.graph) : graph::Precision{});
@@ -218,8 +216,7 @@ class TestRun {
     auto binary = compile_program(*files);
     if (!binary) return binary.error().text();
     const auto verify = [&](const std::string& expect, double within, const std::vector<std::string>& more) {
-      std::vector<std::string> arguments = {*binary,      "verify", "--checkpoint", path,
-                                            "--expected", expect,   "--within",     shortest(within)};
+      std::vector<std::string> arguments = {*binary, "verify", "--checkpoint", path, "--expected", expect, "--within", shortest(within)};
       arguments.insert(arguments.end(), more.begin(), more.end());
       return start(std::move(arguments));
     };

@@ -19,8 +19,7 @@ namespace {
 
 Error problem(const std::string& message, std::string help = "") { return Error{"test", message, {}, std::move(help)}; }
 
-Result<eval::Array> one(const std::string& name, eval::Array a, const graph::Type& type, graph::DimTable& dims,
-                        bool batched) {
+Result<eval::Array> one(const std::string& name, eval::Array a, const graph::Type& type, graph::DimTable& dims, bool batched) {
   const auto tokens = dims.find_axis("tokens");
   const bool by_token = batched && tokens && !type.shape.empty() && type.shape[0] == dims.of_axis(*tokens);
   const std::size_t lead = by_token && a.shape.size() == type.shape.size() + 1 ? 1 : 0;
@@ -40,10 +39,8 @@ Result<eval::Array> one(const std::string& name, eval::Array a, const graph::Typ
   for (std::size_t i = 0; i < a.reals.size(); ++i) {
     const float v = a.reals[i];
     const bool good = v == std::floor(v) && std::abs(v) <= 0x1p24F && (!type.index_bound || v >= 0) &&
-                      (!bound || v < static_cast<float>(*bound)) &&
-                      (type.dtype != DType::boolean || v == 0 || v == 1);
-    if (!good)
-      return problem(fmt::format("`input {}` has {} at {}, and {} is wanted", name, shortest(v), i, graph::text(type, dims)));
+                      (!bound || v < static_cast<float>(*bound)) && (type.dtype != DType::boolean || v == 0 || v == 1);
+    if (!good) return problem(fmt::format("`input {}` has {} at {}, and {} is wanted", name, shortest(v), i, graph::text(type, dims)));
     whole.integers[i] = static_cast<std::int64_t>(v);
   }
   return whole;
@@ -51,8 +48,7 @@ Result<eval::Array> one(const std::string& name, eval::Array a, const graph::Typ
 
 }  // namespace
 
-std::optional<Numbers> numbers_of(Session& s, const sema::ConfigInput* config,
-                                  const std::vector<const ast::InputTestItem*>& items) {
+std::optional<Numbers> numbers_of(Session& s, const sema::ConfigInput* config, const std::vector<const ast::InputTestItem*>& items) {
   if (items.empty()) return Numbers();
   const auto program = sema::inputs_program(s.sources, s.imports, config, items, sema_options(s.options), s.sink);
   if (!program) return std::nullopt;
@@ -82,8 +78,7 @@ Result<Numbers> fitted(const Numbers& given, const graph::Module& module) {
     for (const graph::Function& f : module.of(module.root).functions) {
       if (f.kind != graph::FunctionKind::forward && f.kind != graph::FunctionKind::entry) continue;
       bool batched = false;
-      for (const graph::Parameter& p : f.inputs)
-        batched = batched || f.values[p.value.index].type.kind == graph::TypeKind::batch;
+      for (const graph::Parameter& p : f.inputs) batched = batched || f.values[p.value.index].type.kind == graph::TypeKind::batch;
       for (const graph::Parameter& p : f.inputs) {
         const graph::Type& type = f.values[p.value.index].type;
         if (type.kind != graph::TypeKind::tensor) continue;
@@ -96,8 +91,7 @@ Result<Numbers> fitted(const Numbers& given, const graph::Module& module) {
       }
     }
     if (!found)
-      return problem(fmt::format("`input {}`: {} takes no input of this name", name, module.name),
-                     diag::did_you_mean(name, names));
+      return problem(fmt::format("`input {}`: {} takes no input of this name", name, module.name), diag::did_you_mean(name, names));
   }
   return out;
 }

@@ -16,8 +16,7 @@ namespace modelc::driver {
 using Numbers = std::vector<std::pair<std::string, graph::eval::Array>>;       // by name, in the order of the text
 
 // The items' values in f32; none when one is wrong (in the sink).
-std::optional<Numbers> numbers_of(Session& s, const sema::ConfigInput* config,
-                                  const std::vector<const ast::InputTestItem*>& items);
+std::optional<Numbers> numbers_of(Session& s, const sema::ConfigInput* config, const std::vector<const ast::InputTestItem*>& items);
 
 // The numbers as the functions of the module's root take them, by name: whole numbers within their bound for an index,
 // 0 and 1 for a bool, of the rank and the sizes that are declared; `[tokens, …]` is given as [seq, …] or [batch, seq, …].

@@ -22,10 +22,16 @@ struct File {
 };
 
 // The map kernels as compute shaders, to be compiled (spirv/compile.h) with shaders/include; none for a program without.
-struct ShaderFile { std::string kernel; File file; };
+struct ShaderFile {
+  std::string kernel;
+  File file;
+};
 std::vector<ShaderFile> glsl(const plan::Program& program, const Options& options);
 // FILE_shaders.h: what they were compiled to, as literals (literal_of) of so many bytes.
-struct ShaderBinary { std::string kernel, literal; std::size_t bytes = 0; };
+struct ShaderBinary {
+  std::string kernel, literal;
+  std::size_t bytes = 0;
+};
 File shader_header(const plan::Program& program, const Options& options, const std::vector<ShaderBinary>& binaries);
 
 std::vector<File> cpp(const plan::Program& program, const Options& options);

@@ -21,7 +21,10 @@ bool lies_together(const Draft& d, const Node& n) {
   for (int i = 0; i < read.axis; ++i)
     if (d.dims->value(shape[static_cast<std::size_t>(i)]) != 1) return false;
   switch (d.values[d.root(*n.in[0])].source) {
-    case S::node: case S::input: case S::weight: case S::constant: return true;
+    case S::node:
+    case S::input:
+    case S::weight:
+    case S::constant: return true;
     default: return false;
   }
 }

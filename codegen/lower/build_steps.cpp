@@ -17,8 +17,7 @@ using S = DraftValue::Source;
 
 class Builder {
  public:
-  Builder(const Draft& d, const Placement& p, plan::Class& cls, plan::Program& program)
-      : d_(d), p_(p), class_(cls), program_(program) {}
+  Builder(const Draft& d, const Placement& p, plan::Class& cls, plan::Program& program) : d_(d), p_(p), class_(cls), program_(program) {}
 
   plan::Function run() {
     const graph::Function& f = *d_.function;
@@ -68,8 +67,7 @@ class Builder {
     s += ")";
     for (std::size_t i = 0; i < f.body.results.size(); ++i) {
       const std::string name = i < f.result_names.size() ? f.result_names[i] : "";
-      s += fmt::format("{}{}{}", i ? ", " : " -> ", name.empty() ? "" : name + ": ",
-                       type_text(f.values[f.body.results[i].index].type));
+      s += fmt::format("{}{}{}", i ? ", " : " -> ", name.empty() ? "" : name + ": ", type_text(f.values[f.body.results[i].index].type));
     }
     return s;
   }
@@ -78,7 +76,8 @@ class Builder {
     const ValueIndex r = d_.root(v);
     const DraftValue& x = d_.values[r];
     switch (x.source) {
-      case S::node: case S::input: return plan::BufferRef{*p_.buffer_of[r], d_.values[v].type.shape, rows(v)};
+      case S::node:
+      case S::input: return plan::BufferRef{*p_.buffer_of[r], d_.values[v].type.shape, rows(v)};
       case S::weight: return plan::WeightRef{x.member, view(v, r), rows(v)};
       case S::constant: return plan::ConstRef{x.member, view(v, r), rows(v)};
       case S::batch_field: return plan::BatchField{x.member, view(v, r)};
@@ -97,9 +96,7 @@ class Builder {
     return r ? std::optional(*r) : std::nullopt;
   }
   plan::Operand operand(std::optional<ValueIndex> v) const { return v ? operand(*v) : plan::Operand(plan::Absent{}); }
-  plan::Operand in(const Node& n, std::size_t i) const {
-    return i < n.in.size() ? operand(n.in[i]) : plan::Operand(plan::Absent{});
-  }
+  plan::Operand in(const Node& n, std::size_t i) const { return i < n.in.size() ? operand(n.in[i]) : plan::Operand(plan::Absent{}); }
 
   std::uint32_t pack(const Node& n) {
     plan::Pack p;
@@ -179,8 +176,10 @@ class Builder {
       const auto& x = a.nodes[i];
       const auto& y = b.nodes[i];
       if (x.kind != y.kind || x.operands != y.operands || x.dtype != y.dtype) return false;
-      if (x.kind == plan::MapNode::Kind::input ? x.input != y.input
-          : x.kind == plan::MapNode::Kind::literal ? x.literal != y.literal : x.op != y.op) return false;
+      if (x.kind == plan::MapNode::Kind::input     ? x.input != y.input
+          : x.kind == plan::MapNode::Kind::literal ? x.literal != y.literal
+                                                   : x.op != y.op)
+        return false;
     }
     return true;
   }
@@ -263,16 +262,15 @@ class Builder {
       case NodeKind::take: s.kind = plan::Take{d_.values[d_.root(*n.in[0])].member, in(n, 1), n.scale, out(0)}; break;
       case NodeKind::take_rows: s.kind = plan::TakeRows{in(n, 0), in(n, 1), out(0)}; break;
       case NodeKind::rms_norm: s.kind = plan::RmsNorm{in(n, 0), in(n, 1), n.eps, n.offset, out(0)}; break;
-      case NodeKind::add_rms_norm:
-        s.kind = plan::AddRmsNorm{in(n, 0), in(n, 1), in(n, 2), n.eps, n.offset, out(0), out(1)};
-        break;
+      case NodeKind::add_rms_norm: s.kind = plan::AddRmsNorm{in(n, 0), in(n, 1), in(n, 2), n.eps, n.offset, out(0), out(1)}; break;
       case NodeKind::layer_norm: s.kind = plan::LayerNorm{in(n, 0), in(n, 1), in(n, 2), n.eps, out(0)}; break;
       case NodeKind::rope: s.kind = plan::Rope{in(n, 0), in(n, 1), in(n, 2), n.halves, out(0)}; break;
       case NodeKind::append: s.kind = plan::Append{n.member, in(n, 0), in(n, 1), plan::BatchRef{}}, advances_ = true; break;
       case NodeKind::attend:
-        s.kind = plan::Attend{in(n, 0), n.member, in(n, 1), in(n, 2),
-                              n.batched ? plan::Operand(plan::BatchRef{}) : plan::Operand(plan::Absent{}), in(n, 3), in(n, 4), n.causal,
-                               n.scale, n.softcap, n.window, out(0)};
+        s.kind = plan::Attend{
+            in(n, 0), n.member, in(n, 1), in(n, 2), n.batched ? plan::Operand(plan::BatchRef{}) : plan::Operand(plan::Absent{}),
+            in(n, 3), in(n, 4), n.causal, n.scale,  n.softcap,
+            n.window, out(0)};
         break;
       case NodeKind::map: {
         plan::MapKernel k = n.kernel;
@@ -299,8 +297,9 @@ class Builder {
       }
       case NodeKind::experts: {
         const auto matrix = [&](std::size_t i) { return d_.values[d_.root(n.weights[i])].member; };
-        s.kind = plan::Experts{in(n, 0), in(n, 1), in(n, 2), matrix(0), matrix(1), matrix(2), in(n, 3), in(n, 4), in(n, 5),
-                               kernel(n.kernel, kernel_hint(n), n.replaces), out(0)};
+        s.kind = plan::Experts{in(n, 0),  in(n, 1), in(n, 2), matrix(0), matrix(1),
+                               matrix(2), in(n, 3), in(n, 4), in(n, 5),  kernel(n.kernel, kernel_hint(n), n.replaces),
+                               out(0)};
         break;
       }
       case NodeKind::conv: {
@@ -330,8 +329,8 @@ class Builder {
       if (d_.values[v].rounded != DType::f32) s.roundings.push_back({operand(v), d_.values[v].rounded});
     if (n.kind == NodeKind::call && !n.out.empty() && d_.function->kind != graph::FunctionKind::init) {
       const bool element = n.member.empty() || n.member[0] == '.';
-      s.traces.push_back({element && !n.member.empty() ? n.member.substr(1) : n.member,
-                          n.callee == "forward" ? "" : n.callee, operand(n.out[0]), element});
+      s.traces.push_back({element && !n.member.empty() ? n.member.substr(1) : n.member, n.callee == "forward" ? "" : n.callee,
+                          operand(n.out[0]), element});
     }
     for (ValueIndex o : n.out) trace(o, s);
     return s;

@@ -20,8 +20,7 @@ void for_each_read(const Node& node, const Draft& draft, const std::function<voi
 
 std::vector<int> count_uses(const Draft& draft) {
   std::vector<int> uses(draft.values.size(), 0);
-  for (const Node& node : draft.nodes)
-    for_each_read(node, draft, [&](ValueIndex v) { ++uses[v]; });
+  for (const Node& node : draft.nodes) for_each_read(node, draft, [&](ValueIndex v) { ++uses[v]; });
   for (ValueIndex v : draft.outputs) ++uses[draft.root(v)];
   return uses;
 }

@@ -36,8 +36,27 @@ struct DraftValue {
 };
 
 enum class NodeKind : std::uint8_t {
-  linear, linear_add, linear_map, take, take_rows, rms_norm, add_rms_norm, layer_norm, rope, append, attend, map, fill,
-  call, repeat, copy, rearrange, reduce, route, experts, conv,
+  linear,
+  linear_add,
+  linear_map,
+  take,
+  take_rows,
+  rms_norm,
+  add_rms_norm,
+  layer_norm,
+  rope,
+  append,
+  attend,
+  map,
+  fill,
+  call,
+  repeat,
+  copy,
+  rearrange,
+  reduce,
+  route,
+  experts,
+  conv,
 };
 
 struct Node {
@@ -130,8 +149,8 @@ void round_view(Draft& d, ValueIndex v, std::vector<Node>& nodes);
 
 // ---- the passes, in the order in which lower() runs them ---------------------------------------------------------------
 // `rounding`: of the function; null where nothing is rounded.
-Draft select(const graph::Module&, const graph::Class&, const graph::Function&, const graph::FunctionRounding* rounding,
-             graph::DimTable&, std::vector<Unsupported>& unsupported);
+Draft select(const graph::Module&, const graph::Class&, const graph::Function&, const graph::FunctionRounding* rounding, graph::DimTable&,
+             std::vector<Unsupported>& unsupported);
 void fold_scalars(Draft&);                       // x · 1, x + 0 disappear; a scaled take takes the scale
 void expand_rope_tables(Draft&);                 // rope(x, angles) → rope(x, cos, sin): tables by map kernels
 void hoist_step_values(Draft&, plan::Class&, plan::Program&);   // what depends on the batch and constants alone

@@ -46,9 +46,7 @@ void fold(Draft& d, std::vector<Node>& nodes) {
       d.values[out].base = *n.in[0];
       continue;
     }
-    const auto producer = std::find_if(kept.begin(), kept.end(), [&](const Node& k) {
-      return k.kind == NodeKind::take && k.out[0] == x;
-    });
+    const auto producer = std::find_if(kept.begin(), kept.end(), [&](const Node& k) { return k.kind == NodeKind::take && k.out[0] == x; });
     if (op == OpKind::mul && producer != kept.end() && uses[x] == 1 && !is_named(d, x) && *n.in[0] == x &&
         d.values[x].rounded == DType::f32) {
       producer->scale *= *scalar;

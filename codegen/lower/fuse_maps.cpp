@@ -85,8 +85,7 @@ bool fuse_one(Draft& d, std::vector<Node>& nodes, bool keep_names) {
 
 void fuse_maps(Draft& d, bool keep_names) {
   for_each_block(d.nodes, [&](std::vector<Node>& nodes) {
-    while (fuse_one(d, nodes, keep_names)) {
-    }
+    while (fuse_one(d, nodes, keep_names)) {}
   });
 }
 

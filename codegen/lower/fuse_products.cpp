@@ -55,9 +55,8 @@ bool into_map(Draft& d, std::vector<Node>& nodes, std::size_t at) {
   for (const auto& v : map.in) {
     const ValueIndex r = d.root(*v);
     if (d.values[*v].type.shape != shape || d.values[r].type.shape != shape || uses[r] != 1 || has_several_names(d, r)) return false;
-    const auto product = std::find_if(nodes.begin(), nodes.end(), [&](const Node& n) {
-      return n.kind == NodeKind::linear && n.out.size() == 1 && n.out[0] == r;
-    });
+    const auto product = std::find_if(nodes.begin(), nodes.end(),
+                                      [&](const Node& n) { return n.kind == NodeKind::linear && n.out.size() == 1 && n.out[0] == r; });
     if (product == nodes.end()) return false;
     products.push_back(static_cast<std::size_t>(product - nodes.begin()));
     if (d.root(*product->in[0]) != d.root(*nodes[products[0]].in[0])) return false;

@@ -12,9 +12,8 @@ bool is_plain_sum(const Draft& d, const Node& n) {
   if (n.kind != NodeKind::map || n.in.size() != 2 || n.kernel.nodes.size() != 3) return false;
   if (n.kernel.nodes.back().op != graph::OpKind::add) return false;
   const auto& shape = d.values[n.out[0]].type.shape;
-  return std::all_of(n.in.begin(), n.in.end(), [&](const auto& v) {
-    return d.values[*v].type.shape == shape && d.values[d.root(*v)].type.dtype == DType::f32;
-  });
+  return std::all_of(n.in.begin(), n.in.end(),
+                     [&](const auto& v) { return d.values[*v].type.shape == shape && d.values[d.root(*v)].type.dtype == DType::f32; });
 }
 
 }  // namespace

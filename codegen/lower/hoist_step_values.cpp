@@ -51,9 +51,7 @@ class Hoister {
       d_.values[v].source = S::step_value;
       d_.values[v].index = index;
     }
-    std::erase_if(d_.nodes, [&](const Node& n) {
-      return !n.out.empty() && invariant.count(n.out[0]) > 0 && views.count(n.out[0]) == 0;
-    });
+    std::erase_if(d_.nodes, [&](const Node& n) { return !n.out.empty() && invariant.count(n.out[0]) > 0 && views.count(n.out[0]) == 0; });
   }
 
  private:

@@ -49,14 +49,20 @@ class Roles {
     const graph::WeightDecl* decl = ref ? graph::weight_of(m_, *ref) : nullptr;
     if (decl && decl->role != graph::WeightRole::vector)
       to_.push_back({fmt::format("weight `{}` is read as numbers here and as a matrix elsewhere: not carried out by the C++ "
-                                 "backend yet", w->member), where});
+                                 "backend yet",
+                                 w->member),
+                     where});
   }
-  void check_kind(const plan::Map& k, const graph::Where& w) { for (const auto& i : k.inputs) vector_only(i, w); }
+  void check_kind(const plan::Map& k, const graph::Where& w) {
+    for (const auto& i : k.inputs) vector_only(i, w);
+  }
   void check_kind(const plan::RmsNorm& k, const graph::Where& w) { vector_only(k.w, w); }
   void check_kind(const plan::AddRmsNorm& k, const graph::Where& w) { vector_only(k.w, w); }
   void check_kind(const plan::LayerNorm& k, const graph::Where& w) { vector_only(k.w, w), vector_only(k.b, w); }
   void check_kind(const plan::Attend& k, const graph::Where& w) { vector_only(k.sinks, w); }
-  void check_kind(const plan::Rearrange& k, const graph::Where& w) { for (const auto& p : k.parts) vector_only(p.from, w); }
+  void check_kind(const plan::Rearrange& k, const graph::Where& w) {
+    for (const auto& p : k.parts) vector_only(p.from, w);
+  }
   void check_kind(const plan::Reduce& k, const graph::Where& w) { vector_only(k.x, w), vector_only(k.where, w); }
   void check_kind(const plan::Route& k, const graph::Where& w) { vector_only(k.scores, w), vector_only(k.bias, w); }
   void check_kind(const plan::Conv& k, const graph::Where& w) { vector_only(k.x, w), vector_only(k.w, w), vector_only(k.b, w); }
@@ -67,7 +73,9 @@ class Roles {
       const graph::WeightDecl* decl = ref ? graph::weight_of(m_, *ref) : nullptr;
       if (decl && decl->role == graph::WeightRole::vector)
         to_.push_back({fmt::format("weight `{}` holds experts here and is read as numbers elsewhere: not carried out by the "
-                                   "C++ backend yet", *m), w});
+                                   "C++ backend yet",
+                                   *m),
+                       w});
     }
   }
   void check_kind(const plan::Copy& k, const graph::Where& w) { vector_only(k.from, w); }
@@ -141,7 +149,9 @@ Lowered lower(std::shared_ptr<const graph::Module> module) {
   program.step_value_bytes = program.dims->constant(0);
   if (module->dims.axes().size() > StepSizes::max_axes)
     result.failures.push_back({fmt::format("{} run-time axes: not carried out by the C++ backend yet, which has room for {}",
-                                           module->dims.axes().size(), StepSizes::max_axes), {}, false});
+                                           module->dims.axes().size(), StepSizes::max_axes),
+                               {},
+                               false});
 
   graph::Roundings roundings = graph::roundings_of(*module);
   result.notes = std::move(roundings.notes);
@@ -154,12 +164,11 @@ Lowered lower(std::shared_ptr<const graph::Module> module) {
       std::vector<Unsupported> here;
       Seams(*module, c, f, here).check();
       plan::Function lowered;
-      const auto rounding = roundings.functions.find({static_cast<std::uint32_t>(&c - module->classes.data()),
-                                                      static_cast<std::uint32_t>(&f - c.functions.data())});
+      const auto rounding = roundings.functions.find(
+          {static_cast<std::uint32_t>(&c - module->classes.data()), static_cast<std::uint32_t>(&f - c.functions.data())});
       if (here.empty())
         lowered = lower_function(f, *module, c, rounding == roundings.functions.end() ? nullptr : &rounding->second, cls, program, here);
-      if (here.empty())
-        Roles(*module, {static_cast<std::uint32_t>(&c - module->classes.data())}, here).check(lowered.steps);
+      if (here.empty()) Roles(*module, {static_cast<std::uint32_t>(&c - module->classes.data())}, here).check(lowered.steps);
       if (here.empty()) cls.functions.push_back(std::move(lowered));
       unsupported.insert(unsupported.end(), here.begin(), here.end());
     }
@@ -176,11 +185,9 @@ Lowered lower(std::shared_ptr<const graph::Module> module) {
   graph::DimId deepest = program.dims->constant(0), once = deepest;
   for (const plan::Class& c : program.classes)
     for (const plan::StepValue& v : c.step_values) once = upper_of(*program.dims, once, v.compute.peak_bytes);
-  for (const plan::Function& f : program.classes[module->root.index].functions)
-    deepest = upper_of(*program.dims, deepest, f.peak_bytes);
+  for (const plan::Function& f : program.classes[module->root.index].functions) deepest = upper_of(*program.dims, deepest, f.peak_bytes);
   program.peak_bytes = program.dims->add(deepest, once);
-  for (const std::string& problem : plan::verify(program))
-    result.failures.push_back({"the plan is not sound: " + problem, {}, true});
+  for (const std::string& problem : plan::verify(program)) result.failures.push_back({"the plan is not sound: " + problem, {}, true});
   return result;
 }
 

@@ -164,7 +164,9 @@ class Planner {
   std::optional<std::uint32_t> in_place(const Node& n, std::size_t k, int at) {
     std::size_t inputs = 0;
     switch (n.kind) {
-      case NodeKind::rope: case NodeKind::rms_norm: case NodeKind::layer_norm: inputs = 1; break;
+      case NodeKind::rope:
+      case NodeKind::rms_norm:
+      case NodeKind::layer_norm: inputs = 1; break;
       case NodeKind::add_rms_norm: inputs = k == 0 ? 2 : 0; break;
       case NodeKind::map: inputs = n.in.size(); break;
       default: return std::nullopt;

@@ -16,11 +16,11 @@ void remove_unused(Draft& d) {
     const std::vector<int> uses = count_uses(d);
     for_each_block(d.nodes, [&](std::vector<Node>& nodes) {
       changed |= std::erase_if(nodes, [&](const Node& n) {
-        if (has_effect(n)) return false;
-        for (ValueIndex v : n.out)
-          if (uses[v] > 0) return false;
-        return true;
-      }) > 0;
+                   if (has_effect(n)) return false;
+                   for (ValueIndex v : n.out)
+                     if (uses[v] > 0) return false;
+                   return true;
+                 }) > 0;
     });
   }
 }

@@ -123,8 +123,8 @@ class Selector {
   }
 
   void unsupported(const graph::Op& op, const std::string& why = "") {
-    unsupported_.push_back({fmt::format("operation `{}` is not carried out by the C++ backend yet{}",
-                                        graph::info(op.kind).name, why), op.where});
+    unsupported_.push_back(
+        {fmt::format("operation `{}` is not carried out by the C++ backend yet{}", graph::info(op.kind).name, why), op.where});
     for (std::size_t i = 0; i < op.results.size(); ++i) result(op, i);
   }
 
@@ -135,8 +135,7 @@ class Selector {
   // ", with a LatentCache": a state that the runtime has no memory for.
   std::string other_state(const graph::Op& op) const {
     for (const graph::StateDecl& s : d_.owner->states)
-      if (s.name == op.member && s.kind != graph::StateKind::kv_cache)
-        return fmt::format(", with a {}", graph::language_name(s.kind));
+      if (s.name == op.member && s.kind != graph::StateKind::kv_cache) return fmt::format(", with a {}", graph::language_name(s.kind));
     return "";
   }
 
@@ -200,10 +199,8 @@ class Selector {
   void linear(const graph::Op& op, std::vector<Node>& nodes) {
     const ValueIndex w = *operand(op, 1);
     const auto b = operand(op, 2);
-    if (d_.values[w].source != DraftValue::Source::weight)
-      return unsupported(op, ": its second operand is computed, and not a weight");
-    if (b && d_.values[*b].source != DraftValue::Source::weight)
-      return unsupported(op, ": its bias is computed, and not a weight");
+    if (d_.values[w].source != DraftValue::Source::weight) return unsupported(op, ": its second operand is computed, and not a weight");
+    if (b && d_.values[*b].source != DraftValue::Source::weight) return unsupported(op, ": its bias is computed, and not a weight");
     Node n = node(op, NodeKind::linear);
     n.in = {operand(op, 0)};
     n.weights = {w};
@@ -250,8 +247,7 @@ class Selector {
       const double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
       // The second half counts down from stop, as PyTorch does.
       for (std::int64_t i = 0; i < count; ++i)
-        n.fill.push_back(i < count / 2 ? start + step * static_cast<double>(i)
-                                       : stop - step * static_cast<double>(count - 1 - i));
+        n.fill.push_back(i < count / 2 ? start + step * static_cast<double>(i) : stop - step * static_cast<double>(count - 1 - i));
     }
     const DraftValue out = base(op.results[0]);
     std::string key = fmt::format("fill {} {}|{}~{}", fmt::join(n.fill, ","), out.name, out.stage, name(rounded(op.results[0])));
@@ -399,14 +395,25 @@ class Selector {
       case OpKind::linear: return linear(op, nodes);
       case OpKind::attend: return attend(op, nodes);
       case OpKind::take: return take(op, nodes);
-      case OpKind::arange: case OpKind::tensor_literal: case OpKind::linspace: return fill(op, nodes);
+      case OpKind::arange:
+      case OpKind::tensor_literal:
+      case OpKind::linspace: return fill(op, nodes);
       case OpKind::repeat: return repeat(op, nodes);
       case OpKind::call: return call(op, nodes);
-      case OpKind::sum: case OpKind::mean: case OpKind::max_reduce: case OpKind::min_reduce: case OpKind::argmax:
-      case OpKind::softmax: case OpKind::cumsum: case OpKind::l2_normalize: return reduce(op, nodes);
-      case OpKind::route: case OpKind::top_k: return route(op, nodes);
+      case OpKind::sum:
+      case OpKind::mean:
+      case OpKind::max_reduce:
+      case OpKind::min_reduce:
+      case OpKind::argmax:
+      case OpKind::softmax:
+      case OpKind::cumsum:
+      case OpKind::l2_normalize: return reduce(op, nodes);
+      case OpKind::route:
+      case OpKind::top_k: return route(op, nodes);
       case OpKind::moe: return experts(op, nodes);
-      case OpKind::conv1d: case OpKind::conv2d: case OpKind::conv3d: return conv(op, nodes);
+      case OpKind::conv1d:
+      case OpKind::conv2d:
+      case OpKind::conv3d: return conv(op, nodes);
       case OpKind::append: {
         if (const std::string why = other_state(op); !why.empty()) return unsupported(op, why);
         Node n = node(op, NodeKind::append);
@@ -424,7 +431,8 @@ class Selector {
         nodes.push_back(std::move(n));
         return;
       }
-      case OpKind::rms_norm: case OpKind::layer_norm: {
+      case OpKind::rms_norm:
+      case OpKind::layer_norm: {
         Node n = node(op, op.kind == OpKind::rms_norm ? NodeKind::rms_norm : NodeKind::layer_norm);
         n.in = {operand(op, 0), operand(op, 1)};
         if (op.kind == OpKind::layer_norm) n.in.push_back(operand(op, 2));
@@ -447,8 +455,14 @@ class Selector {
     const DType out = d_.function->values[op.results[0].index].type.dtype;
     if (out == DType::i32) {
       switch (op.kind) {
-        case OpKind::add: case OpKind::sub: case OpKind::mul: case OpKind::min: case OpKind::max: case OpKind::neg:
-        case OpKind::abs: case OpKind::where: break;
+        case OpKind::add:
+        case OpKind::sub:
+        case OpKind::mul:
+        case OpKind::min:
+        case OpKind::max:
+        case OpKind::neg:
+        case OpKind::abs:
+        case OpKind::where: break;
         default: return unsupported(op, " on i32");
       }
     } else if (out != DType::f32 && out != DType::boolean) {

@@ -111,8 +111,15 @@ void one_hot(Draft& d, const Node& n, std::vector<Node>& nodes) {
 
 bool is_layout(OpKind kind) {
   switch (kind) {
-    case OpKind::slice: case OpKind::concat: case OpKind::stack: case OpKind::split: case OpKind::transpose:
-    case OpKind::repeat_axis: case OpKind::expand: case OpKind::pad: case OpKind::one_hot: return true;
+    case OpKind::slice:
+    case OpKind::concat:
+    case OpKind::stack:
+    case OpKind::split:
+    case OpKind::transpose:
+    case OpKind::repeat_axis:
+    case OpKind::expand:
+    case OpKind::pad:
+    case OpKind::one_hot: return true;
     default: return false;
   }
 }
@@ -132,7 +139,8 @@ void select_layout(Draft& d, const graph::Op& op, const Node& n, std::vector<Nod
   Layout read;
   switch (op.kind) {
     case OpKind::slice: return slice(d, op, n, nodes);
-    case OpKind::concat: case OpKind::stack: return join(d, op, n, nodes);
+    case OpKind::concat:
+    case OpKind::stack: return join(d, op, n, nodes);
     case OpKind::split: return split(d, op, n, nodes);
     case OpKind::one_hot: return one_hot(d, n, nodes);
     case OpKind::transpose: {

@@ -113,9 +113,7 @@ class Settler {
   }
 
   static bool made_in(const std::vector<Node>& nodes, ValueIndex v) {
-    return std::any_of(nodes.begin(), nodes.end(), [&](const Node& n) {
-      return std::find(n.out.begin(), n.out.end(), v) != n.out.end();
-    });
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node& n) { return std::find(n.out.begin(), n.out.end(), v) != n.out.end(); });
   }
 
   Draft& d_;

@@ -133,8 +133,8 @@ template <class V, As<Buffer> S> void fields(V& v, S& s) {
 }
 // The buffers first: all else names them.
 template <class V, As<Function> S> void fields(V& v, S& s) {
-  auto& [name, kind, signature, shapes, inputs, input_names, outputs, output_names, at, advances, buffers, steps, frame_bytes,
-         peak_bytes, where] = s;
+  auto& [name, kind, signature, shapes, inputs, input_names, outputs, output_names, at, advances, buffers, steps, frame_bytes, peak_bytes,
+         where] = s;
   v("kind", kind), v("signature", signature), v("shapes", shapes), v("at", at), v("advances", advances), v("where", where);
   v("frame", frame_bytes), v("peak", peak_bytes), v("buffers", buffers);
   v("inputs", inputs), v("input_names", input_names), v("outputs", outputs), v("output_names", output_names);

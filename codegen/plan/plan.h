@@ -15,8 +15,14 @@
 
 namespace modelc::plan {
 
-struct BufferId { std::uint32_t index = 0; friend bool operator==(BufferId, BufferId) = default; };
-struct KernelId { std::uint32_t index = 0; friend bool operator==(KernelId, KernelId) = default; };
+struct BufferId {
+  std::uint32_t index = 0;
+  friend bool operator==(BufferId, BufferId) = default;
+};
+struct KernelId {
+  std::uint32_t index = 0;
+  friend bool operator==(KernelId, KernelId) = default;
+};
 
 // ---- map kernels: fused elementwise expressions ---------------------------------------------------------------------
 // A tree in post order: each node's operands stand before it.
@@ -38,7 +44,10 @@ struct MapKernel {
 
 // ---- operands -------------------------------------------------------------------------------------------------------
 // Rows start .. stop of the first axis of what an operand names, seen as `of`.
-struct Rows { std::vector<graph::DimId> of; graph::DimId start, stop; };
+struct Rows {
+  std::vector<graph::DimId> of;
+  graph::DimId start, stop;
+};
 // What a step reads or writes.
 struct BufferRef {                               // a view of a buffer under a shape of equal count; of some rows when they are said
   BufferId buffer;
@@ -56,8 +65,14 @@ struct ConstRef {                                // "rope.freqs"
   std::optional<std::vector<graph::DimId>> view = {};
   std::optional<Rows> rows = {};
 };
-struct StepValueRef { std::uint32_t index = 0; std::vector<graph::DimId> shape; };   // Class::step_values
-struct BatchField { std::string field; std::optional<std::vector<graph::DimId>> view = {}; };   // positions, lengths, …
+struct StepValueRef {
+  std::uint32_t index = 0;
+  std::vector<graph::DimId> shape;
+};   // Class::step_values
+struct BatchField {
+  std::string field;
+  std::optional<std::vector<graph::DimId>> view = {};
+};   // positions, lengths, …
 struct BatchRef {};                              // the function's own Batch or Sequences
 struct Absent {};
 using Operand = std::variant<Absent, BufferRef, WeightRef, ConstRef, StepValueRef, BatchField, BatchRef>;
@@ -80,12 +95,26 @@ struct Buffer {
 // ---- steps ----------------------------------------------------------------------------------------------------------
 // Reported after the step, under the module at `member` ("" = this one; in a loop with `element`, the element or below it)
 // and a name below that ("" = the module's own result).
-struct Trace { std::string member; std::string name; Operand value; bool element = false; };
+struct Trace {
+  std::string member;
+  std::string name;
+  Operand value;
+  bool element = false;
+};
 
 // Products. One block per weight; `pack` names Class::packs.
-struct Linear { std::uint32_t pack = 0; Operand x; std::vector<Operand> outs; };
+struct Linear {
+  std::uint32_t pack = 0;
+  Operand x;
+  std::vector<Operand> outs;
+};
 // inner: traced names of the products. rounded: by the policy, what they are rounded to before they are added or reported.
-struct LinearAdd { std::uint32_t pack = 0; Operand x, residual, out; std::string inner; DType rounded = DType::f32; };
+struct LinearAdd {
+  std::uint32_t pack = 0;
+  Operand x, residual, out;
+  std::string inner;
+  DType rounded = DType::f32;
+};
 struct LinearMap {
   std::uint32_t pack = 0;
   Operand x;
@@ -94,13 +123,39 @@ struct LinearMap {
   std::vector<std::string> inner;
   DType rounded = DType::f32;
 };
-struct Take { std::string table; Operand rows; double scale = 1; Operand out; };              // rows of a weight
-struct TakeRows { Operand x, rows, out; };                                                    // rows of an activation
-struct RmsNorm { Operand x, w; double eps = 0, offset = 0; Operand out; };
-struct AddRmsNorm { Operand x, y, w; double eps = 0, offset = 0; Operand sum, out; };
-struct LayerNorm { Operand x, w, b; double eps = 0; Operand out; };
-struct Rope { Operand x, cos, sin; bool halves = true; Operand out; };
-struct Append { std::string state; Operand k, v, at; };
+struct Take {
+  std::string table;
+  Operand rows;
+  double scale = 1;
+  Operand out;
+};              // rows of a weight
+struct TakeRows {
+  Operand x, rows, out;
+};                                                    // rows of an activation
+struct RmsNorm {
+  Operand x, w;
+  double eps = 0, offset = 0;
+  Operand out;
+};
+struct AddRmsNorm {
+  Operand x, y, w;
+  double eps = 0, offset = 0;
+  Operand sum, out;
+};
+struct LayerNorm {
+  Operand x, w, b;
+  double eps = 0;
+  Operand out;
+};
+struct Rope {
+  Operand x, cos, sin;
+  bool halves = true;
+  Operand out;
+};
+struct Append {
+  std::string state;
+  Operand k, v, at;
+};
 struct Attend {
   Operand q;
   std::string state;                             // a state's member name, or "" with k and v given
@@ -110,8 +165,14 @@ struct Attend {
   std::int64_t window = 0;
   Operand out;
 };
-struct Map { KernelId kernel; std::vector<Operand> inputs; Operand out; };
-struct Copy { Operand from, to; };
+struct Map {
+  KernelId kernel;
+  std::vector<Operand> inputs;
+  Operand out;
+};
+struct Copy {
+  Operand from, to;
+};
 // How one side of a copy is read or written (runtime/device/strided.h).
 struct Layout {
   enum class Kind : std::uint8_t { whole, slice, transpose, expand, repeat } kind = Kind::whole;
@@ -120,10 +181,24 @@ struct Layout {
   std::int64_t step = 1;                         // slice; repeat: how often
   std::vector<graph::DimId> shape;               // expand
 };
-struct Part { Operand from; Layout read; Layout write; };
+struct Part {
+  Operand from;
+  Layout read;
+  Layout write;
+};
 // Slice, concat, transpose, …: the parts of `out`, one after another; `fill` first where they leave something out.
-struct Rearrange { std::vector<Part> parts; std::optional<double> fill; Operand out; };
-struct Reduce { graph::OpKind op{}; Operand x, where; int axis = 0; double eps = 0; Operand out; };
+struct Rearrange {
+  std::vector<Part> parts;
+  std::optional<double> fill;
+  Operand out;
+};
+struct Reduce {
+  graph::OpKind op{};
+  Operand x, where;
+  int axis = 0;
+  double eps = 0;
+  Operand out;
+};
 struct Route {
   Operand scores, bias;
   std::int64_t groups = 1, keep_groups = 1;
@@ -132,23 +207,53 @@ struct Route {
   Operand chosen, weights;
 };
 // Expert weights are matrices: member paths, not operands.
-struct Experts { Operand x, chosen, weights; std::string gate, up, down; Operand gate_bias, up_bias, down_bias; KernelId kernel; Operand out; };
-struct Conv { Operand x, w, b; std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1; Operand out; };
-struct Call { std::string member; std::string function; std::vector<Operand> inputs; Operand at; std::vector<Operand> outs; };
+struct Experts {
+  Operand x, chosen, weights;
+  std::string gate, up, down;
+  Operand gate_bias, up_bias, down_bias;
+  KernelId kernel;
+  Operand out;
+};
+struct Conv {
+  Operand x, w, b;
+  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+  Operand out;
+};
+struct Call {
+  std::string member;
+  std::string function;
+  std::vector<Operand> inputs;
+  Operand at;
+  std::vector<Operand> outs;
+};
                                                  // member "" in a loop: its element
 // A fill with numbers known when the code is written: 0, 1, 2, … when `values` is empty.
-struct Fill { std::vector<double> values; Operand out; };
+struct Fill {
+  std::vector<double> values;
+  Operand out;
+};
 // For every element of a list of children. A carried value has two buffers: the body reads `current` and writes `next`,
 // then the two change places, so that `current` holds the value after the loop too. By the policy it is rounded before the
 // loop and at the end of each pass.
-struct Carried { BufferId current, next; DType rounded = DType::f32; };
+struct Carried {
+  BufferId current, next;
+  DType rounded = DType::f32;
+};
 struct Step;
-struct Repeat { std::string member; std::string variable; std::vector<Carried> carried; std::vector<Step> body; };
-using StepKind = std::variant<Linear, LinearAdd, LinearMap, Take, TakeRows, RmsNorm, AddRmsNorm, LayerNorm, Rope, Append,
-                              Attend, Map, Copy, Rearrange, Reduce, Route, Experts, Conv, Fill, Call, Repeat>;
+struct Repeat {
+  std::string member;
+  std::string variable;
+  std::vector<Carried> carried;
+  std::vector<Step> body;
+};
+using StepKind = std::variant<Linear, LinearAdd, LinearMap, Take, TakeRows, RmsNorm, AddRmsNorm, LayerNorm, Rope, Append, Attend, Map, Copy,
+                              Rearrange, Reduce, Route, Experts, Conv, Fill, Call, Repeat>;
 // A value that the step has made is rounded to a type, in place, where the model runs by its `policy` (mode fast); in exact
 // arithmetic it stays as it is.
-struct Rounding { Operand value; DType to = DType::f32; };
+struct Rounding {
+  Operand value;
+  DType to = DType::f32;
+};
 struct Step {
   StepKind kind;
   std::vector<Rounding> roundings;               // once the step is done, before its traces

@@ -115,16 +115,15 @@ class Printer {
   std::string text(const graph::Type& t) const {
     return std::string(name(t.dtype)) + (t.index_bound ? "(" + p_.dims->text(*t.index_bound) + ")" : "") + text(t.shape);
   }
-  std::string text(const graph::Where& w) const {
-    return w.line == 0 ? "none" : fmt::format("{}:{}:{}", quoted(w.file), w.line, w.column);
-  }
+  std::string text(const graph::Where& w) const { return w.line == 0 ? "none" : fmt::format("{}:{}:{}", quoted(w.file), w.line, w.column); }
   std::string text(const std::optional<double>& d) const { return d ? number(*d) : "none"; }
   std::string text(BufferId b) const { return "%" + word(f_->buffers[b.index].name); }
   std::string text(KernelId k) const { return word(p_.kernels[k.index].name); }
   std::string text(const MapNode& n) const {
     if (n.kind == MapNode::Kind::input) return fmt::format("input {}", n.input);
     if (n.kind == MapNode::Kind::literal) return "literal " + number(n.literal);
-    return fmt::format("{}({}){}", graph::info(n.op).name, fmt::join(n.operands, ", "), n.dtype == DType::f32 ? "" : " as " + std::string(name(n.dtype)));
+    return fmt::format("{}({}){}", graph::info(n.op).name, fmt::join(n.operands, ", "),
+                       n.dtype == DType::f32 ? "" : " as " + std::string(name(n.dtype)));
   }
   std::string text(const Operand& o) const {
     const auto view = [&](const auto& v) { return v ? " as " + text(*v) : std::string(); };
@@ -219,8 +218,7 @@ class Printer {
     fields(field, value);
   }
   // What has lines of its own; all else is written in one.
-  template <class T>
-  static constexpr bool lines = std::is_same_v<T, Class> || std::is_same_v<T, Function> || std::is_same_v<T, StepValue>;
+  template <class T> static constexpr bool lines = std::is_same_v<T, Class> || std::is_same_v<T, Function> || std::is_same_v<T, StepValue>;
 
   void item(const Buffer& b) { line("%" + word(b.name)), object(b); }
   void item(const Pack& p) { line(word(p.name)), object(p); }
@@ -237,7 +235,9 @@ class Printer {
     else out_ += " }";
   }
 
-  void field(const std::string& name, const std::string& value) { out_ += (flat_ || out_.back() == '{' ? " " : "  ") + name + ": " + value; }
+  void field(const std::string& name, const std::string& value) {
+    out_ += (flat_ || out_.back() == '{' ? " " : "  ") + name + ": " + value;
+  }
   void line(const std::string& text) { out_ += "\n" + std::string(static_cast<std::size_t>(indent_) * 2, ' ') + text; }
 
   const Program& p_;

@@ -23,8 +23,7 @@ namespace {
 constexpr int max_depth = 32;                    // of loops in loops
 
 // The name of a step kind makes one: its alternatives in turn.
-template <std::size_t I = 0>
-bool make_step(const std::string& name, StepKind& into) {
+template <std::size_t I = 0> bool make_step(const std::string& name, StepKind& into) {
   if constexpr (I == std::variant_size_v<StepKind>) {
     return false;
   } else {
@@ -225,7 +224,9 @@ class Reader : graph::Cursor {
   }
   template <class T>
     requires As<T, Layout> || As<T, Part> || As<T, Carried> || As<T, Rounding> || As<T, Trace>
-  void value(T& t) { object(t); }
+  void value(T& t) {
+    object(t);
+  }
   template <class T> void value(std::vector<T>& list) {
     expect("[");
     list.clear();
@@ -242,8 +243,12 @@ class Reader : graph::Cursor {
       fresh(list, take_text());
     });
   }
-  void value(std::vector<Pack>& list) { each(list, [&] { fresh(list, word()); }); }
-  void value(std::vector<StepValue>& list) { each(list, [&] { fresh(list, word()); }); }
+  void value(std::vector<Pack>& list) {
+    each(list, [&] { fresh(list, word()); });
+  }
+  void value(std::vector<StepValue>& list) {
+    each(list, [&] { fresh(list, word()); });
+  }
   void value(std::vector<Function>& list) {
     each(list, [&] { list.emplace_back().name = word(); });
   }

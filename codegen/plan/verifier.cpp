@@ -217,9 +217,7 @@ class Verifier {
   void rounding(DType to) {
     if (to != DType::f32 && to != DType::bf16 && to != DType::f16) problem(fmt::format("a value is rounded to {}", name(to)));
   }
-  void step(const LinearAdd& s) {
-    rounding(s.rounded), pack(s.pack), value(s.x, "x"), value(s.residual, "residual"), out(s.out, "out");
-  }
+  void step(const LinearAdd& s) { rounding(s.rounded), pack(s.pack), value(s.x, "x"), value(s.residual, "residual"), out(s.out, "out"); }
   void step(const LinearMap& s) {
     if (const Pack* p = pack(s.pack)) kernel(s.kernel, p->weights.size(), false);
     rounding(s.rounded);

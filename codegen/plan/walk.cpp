@@ -8,7 +8,10 @@ struct Walk {
   const OperandVisitor& r;
   const OperandVisitor& w;
 
-  void operator()(const Linear& s) const { r(s.x); for (const Operand& o : s.outs) w(o); }
+  void operator()(const Linear& s) const {
+    r(s.x);
+    for (const Operand& o : s.outs) w(o);
+  }
   void operator()(const LinearAdd& s) const { r(s.x), r(s.residual), w(s.out); }
   void operator()(const LinearMap& s) const { r(s.x), w(s.out); }
   void operator()(const Take& s) const { r(s.rows), w(s.out); }
@@ -19,14 +22,18 @@ struct Walk {
   void operator()(const Rope& s) const { r(s.x), r(s.cos), r(s.sin), w(s.out); }
   void operator()(const Append& s) const { r(s.k), r(s.v), r(s.at); }
   void operator()(const Attend& s) const { r(s.q), r(s.k), r(s.v), r(s.at), r(s.sinks), r(s.keep), w(s.out); }
-  void operator()(const Map& s) const { for (const Operand& o : s.inputs) r(o); w(s.out); }
+  void operator()(const Map& s) const {
+    for (const Operand& o : s.inputs) r(o);
+    w(s.out);
+  }
   void operator()(const Copy& s) const { r(s.from), w(s.to); }
-  void operator()(const Rearrange& s) const { for (const Part& p : s.parts) r(p.from); w(s.out); }
+  void operator()(const Rearrange& s) const {
+    for (const Part& p : s.parts) r(p.from);
+    w(s.out);
+  }
   void operator()(const Reduce& s) const { r(s.x), r(s.where), w(s.out); }
   void operator()(const Route& s) const { r(s.scores), r(s.bias), w(s.chosen), w(s.weights); }
-  void operator()(const Experts& s) const {
-    r(s.x), r(s.chosen), r(s.weights), r(s.gate_bias), r(s.up_bias), r(s.down_bias), w(s.out);
-  }
+  void operator()(const Experts& s) const { r(s.x), r(s.chosen), r(s.weights), r(s.gate_bias), r(s.up_bias), r(s.down_bias), w(s.out); }
   void operator()(const Conv& s) const { r(s.x), r(s.w), r(s.b), w(s.out); }
   void operator()(const Fill& s) const { w(s.out); }
   void operator()(const Call& s) const {

@@ -59,9 +59,7 @@ Builder Sink::add(const Code& code, source::Span span, std::string place, std::s
   return {this, diagnostics_.size() - 1};
 }
 
-Builder Sink::report(const Code& code, source::Span span, std::string message) {
-  return add(code, span, {}, std::move(message));
-}
+Builder Sink::report(const Code& code, source::Span span, std::string message) { return add(code, span, {}, std::move(message)); }
 
 Builder Sink::report(const Code& code, std::string place, std::string message) {
   return add(code, {}, std::move(place), std::move(message));
@@ -119,8 +117,8 @@ void Sink::clear() {
   warning_count_ = 0;
 }
 
-std::optional<source::FileId> load_source(source::SourceManager& sources, const std::filesystem::path& real_path,
-                                          std::string display_name, Sink& sink, source::Span wanted_by) {
+std::optional<source::FileId> load_source(source::SourceManager& sources, const std::filesystem::path& real_path, std::string display_name,
+                                          Sink& sink, source::Span wanted_by) {
   std::string place = display_name;
   Result<source::FileId> file = sources.load(real_path, std::move(display_name));
   if (!file) {

@@ -111,8 +111,8 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
 
 // Loads a file into `sources` and says what is wrong when that fails or when its bytes are not text (then it has an id
 // all the same in `sources`, but none is returned). `wanted_by` is the import or other text that asks for it, if any.
-std::optional<source::FileId> load_source(source::SourceManager& sources, const std::filesystem::path& real_path,
-                                          std::string display_name, Sink& sink, source::Span wanted_by = {});
+std::optional<source::FileId> load_source(source::SourceManager& sources, const std::filesystem::path& real_path, std::string display_name,
+                                          Sink& sink, source::Span wanted_by = {});
 
 // A text that could not be read as what it should be, whose error begins "NAME:LINE:COLUMN: " (the column in bytes, as the
 // readers of JSON and YAML say it): with the line and a mark, where the file can be loaded into `sources`.

@@ -28,9 +28,7 @@ std::size_t distance(std::string_view a, std::string_view b, std::size_t limit) 
     row[0] = i * whole;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       row[j] = std::min({last[j] + whole, row[j - 1] + whole, last[j - 1] + replace_cost(a[i - 1], b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], before[j - 2] + whole);
-      }
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) { row[j] = std::min(row[j], before[j - 2] + whole); }
     }
     std::swap(before, last);
     std::swap(last, row);

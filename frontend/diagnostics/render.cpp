@@ -189,9 +189,7 @@ void json_string(std::string& out, std::string_view text) {
   out.push_back('"');
 }
 
-const char* word(Severity s) {
-  return s == Severity::error ? "error" : s == Severity::warning ? "warning" : "note";
-}
+const char* word(Severity s) { return s == Severity::error ? "error" : s == Severity::warning ? "warning" : "note"; }
 
 }  // namespace
 
@@ -203,9 +201,7 @@ std::string render(const Diagnostic& d, const SourceManager& sources, const Rend
   r.out.append(": ").append(shown(d.message)).append(style.off()).append("\n");
 
   std::vector<Label> below, elsewhere;
-  for (const Label& l : d.labels) {
-    (d.primary.valid() && shares_line(sources, d.primary, l.span) ? below : elsewhere).push_back(l);
-  }
+  for (const Label& l : d.labels) { (d.primary.valid() && shares_line(sources, d.primary, l.span) ? below : elsewhere).push_back(l); }
   if (d.primary.valid()) {
     r.snippet(d.primary, d.primary_label, '^', style.severity(d.severity), below);
   } else if (!d.place.empty()) {

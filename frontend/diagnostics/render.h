@@ -21,8 +21,7 @@ struct RenderOptions {
 //      |     ^^^^^^ expected [heads * d, hidden_size] = [4 * 16, 40]
 //     found [64, 32] in model-00001-of-00002.safetensors
 //     help: …
-std::string render(const Diagnostic& diagnostic, const source::SourceManager& sources,
-                   const RenderOptions& options = {});
+std::string render(const Diagnostic& diagnostic, const source::SourceManager& sources, const RenderOptions& options = {});
 
 // All messages of a sink, with an empty line between them.
 std::string render(const Sink& sink, const source::SourceManager& sources, const RenderOptions& options = {});

@@ -15,9 +15,7 @@ using Terms = std::vector<Term>;
 // Coefficients stay within ±(2^63 - 1), so that each can be negated.
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
-bool checked_add(std::int64_t a, std::int64_t b, std::int64_t& sum) {
-  return !__builtin_add_overflow(a, b, &sum) && sum >= -largest;
-}
+bool checked_add(std::int64_t a, std::int64_t b, std::int64_t& sum) { return !__builtin_add_overflow(a, b, &sum) && sum >= -largest; }
 bool checked_mul(std::int64_t a, std::int64_t b, std::int64_t& product) {
   return !__builtin_mul_overflow(a, b, &product) && product >= -largest;
 }
@@ -55,7 +53,10 @@ std::vector<std::uint32_t> merged(const std::vector<std::uint32_t>& a, const std
 
 std::size_t hash_of(const Terms& terms) {
   std::size_t h = terms.size();
-  auto mix = [&h](std::uint64_t v) { h = (h ^ v) * 0x9e3779b97f4a7c15ull; h ^= h >> 29; };
+  auto mix = [&h](std::uint64_t v) {
+    h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+    h ^= h >> 29;
+  };
   for (const Term& t : terms) {
     mix(static_cast<std::uint64_t>(t.coefficient));
     for (std::uint32_t a : t.atoms) mix(a + 1ull);
@@ -175,8 +176,8 @@ DimId DimTable::floor_div(DimId a, std::int64_t divisor) {
   if (rest.empty() || rest[0].atoms.empty()) return whole;                    // a constant rest is less than d
 
   // floor((floor(x / m) + c) / d) = floor((x + c·m) / (m·d)).
-  const bool one_atom = rest[0].coefficient == 1 && rest[0].atoms.size() == 1 &&
-                        (rest.size() == 1 || (rest.size() == 2 && rest[1].atoms.empty()));
+  const bool one_atom =
+      rest[0].coefficient == 1 && rest[0].atoms.size() == 1 && (rest.size() == 1 || (rest.size() == 2 && rest[1].atoms.empty()));
   if (one_atom && atoms_[rest[0].atoms[0]].divisor != 0) {
     const Atom inner = atoms_[rest[0].atoms[0]];
     const std::int64_t c = rest.size() == 2 ? rest[1].coefficient : 0;
@@ -199,8 +200,7 @@ std::optional<DimId> DimTable::exact_div(DimId a, DimId b) {
     if (t.coefficient % lead.coefficient != 0) return std::nullopt;
     if (!std::includes(t.atoms.begin(), t.atoms.end(), lead.atoms.begin(), lead.atoms.end())) return std::nullopt;
     Term q{t.coefficient / lead.coefficient, {}};
-    std::set_difference(t.atoms.begin(), t.atoms.end(), lead.atoms.begin(), lead.atoms.end(),
-                        std::back_inserter(q.atoms));
+    std::set_difference(t.atoms.begin(), t.atoms.end(), lead.atoms.begin(), lead.atoms.end(), std::back_inserter(q.atoms));
     const DimId step = intern({std::move(q)});
     quotient = add(quotient, step);
     rest = sub(rest, mul(step, b));
@@ -259,8 +259,8 @@ DimTable::Range DimTable::range(DimId id) const {
       Range r;
       if (product.lo && product.hi && f.lo && f.hi) {
         std::int64_t e[4];
-        if (checked_mul(*product.lo, *f.lo, e[0]) && checked_mul(*product.lo, *f.hi, e[1]) &&
-            checked_mul(*product.hi, *f.lo, e[2]) && checked_mul(*product.hi, *f.hi, e[3]))
+        if (checked_mul(*product.lo, *f.lo, e[0]) && checked_mul(*product.lo, *f.hi, e[1]) && checked_mul(*product.hi, *f.lo, e[2]) &&
+            checked_mul(*product.hi, *f.hi, e[3]))
           r = Range{*std::min_element(e, e + 4), *std::max_element(e, e + 4)};
       } else if (f.lo && *f.lo >= 0 && product.lo && *product.lo >= 0) {      // both not negative: upwards unbounded
         std::int64_t low = 0;
@@ -294,8 +294,7 @@ std::string DimTable::text(DimId id) const {
     for (std::uint32_t index : t.atoms) {
       const Atom& a = atoms_[index];
       if (!product.empty()) product += " * ";
-      product += a.divisor == 0 ? axes_[a.axis.index].name
-                                : "div(" + text(a.dividend) + ", " + std::to_string(a.divisor) + ")";
+      product += a.divisor == 0 ? axes_[a.axis.index].name : "div(" + text(a.dividend) + ", " + std::to_string(a.divisor) + ")";
     }
     s += product;
   }

@@ -97,7 +97,9 @@ class DimTable {
   DimId intern(std::vector<Term> terms);
   std::uint32_t intern_atom(Atom atom);
   DimId of_atom(std::uint32_t atom);
-  struct Range { std::optional<std::int64_t> lo, hi; };     // none: without bound
+  struct Range {
+    std::optional<std::int64_t> lo, hi;
+  };     // none: without bound
   Range range(DimId id) const;
   std::vector<Axis> axes_;
   std::deque<Atom> atoms_;

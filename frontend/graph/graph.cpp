@@ -29,8 +29,7 @@ std::optional<std::size_t> element_index(std::string_view part, const ChildDecl&
   return i;
 }
 
-template <class T>
-const T* by_name(const std::vector<T>& all, std::string_view name, std::uint32_t& index) {
+template <class T> const T* by_name(const std::vector<T>& all, std::string_view name, std::uint32_t& index) {
   for (index = 0; index < all.size(); ++index)
     if (all[index].name == name) return &all[index];
   return nullptr;

@@ -23,9 +23,18 @@
 
 namespace modelc::graph {
 
-struct ClassId { std::uint32_t index = 0; friend bool operator==(ClassId, ClassId) = default; };
-struct FunctionId { std::uint32_t index = 0; friend bool operator==(FunctionId, FunctionId) = default; };  // in its class
-struct ValueId { std::uint32_t index = 0; friend bool operator==(ValueId, ValueId) = default; };           // in its function
+struct ClassId {
+  std::uint32_t index = 0;
+  friend bool operator==(ClassId, ClassId) = default;
+};
+struct FunctionId {
+  std::uint32_t index = 0;
+  friend bool operator==(FunctionId, FunctionId) = default;
+};  // in its class
+struct ValueId {
+  std::uint32_t index = 0;
+  friend bool operator==(ValueId, ValueId) = default;
+};           // in its function
 
 // A place in a .model file, as imported ("nn/attention.model"), for comments and messages; line 0: nowhere.
 struct Where {
@@ -78,16 +87,16 @@ struct StateDecl {
   std::string name;
   StateKind kind = StateKind::kv_cache;
   std::vector<std::int64_t> sizes;               // kv_cache: heads, dim, value_dim; latent_cache: rank, rope;
-                                                 // cross_cache: n, heads, dim; ring: n, shape...; recurrent: shape...
-  std::optional<std::int64_t> window;            // the widest window that reads it; none: all positions
+                                   // cross_cache: n, heads, dim; ring: n, shape...; recurrent: shape...
+  std::optional<std::int64_t> window; // the widest window that reads it; none: all positions
   Where where;
 };
 
 struct ChildDecl {
-  std::string name;                              // "layers"
-  std::string path;                              // "layers", or what `at` says; "" for `at .`
+  std::string name; // "layers"
+  std::string path; // "layers", or what `at` says; "" for `at .`
   bool list = false;
-  std::vector<ClassId> elements;                 // one, or one per element of the list
+  std::vector<ClassId> elements; // one, or one per element of the list
   Where where;
 };
 
@@ -96,65 +105,65 @@ using AttrValue = std::variant<std::int64_t, double, bool, std::string, std::vec
 
 struct Value {
   Type type;
-  std::string name;                              // the user's name ("q"), or "" (the printer numbers it)
-  std::string stage;                             // path below this class when it is a child's result: "q_proj"; or "".
-                                                 // Only of expanded leaves: a call names its child already
+  std::string name; // the user's name ("q"), or "" (the printer numbers it)
+  std::string stage; // path below this class when it is a child's result: "q_proj"; or "".
+                     // Only of expanded leaves: a call names its child already
 };
 
 // Kinds that ops.h's table describes are computations; these few are structure.
-enum class OpKind : std::uint16_t;               // frontend/graph/ops.h
+enum class OpKind : std::uint16_t; // frontend/graph/ops.h
 
 struct Op;
 struct Block {
-  std::vector<ValueId> arguments;                // of a repeat: the element is implicit, then the carried values
+  std::vector<ValueId> arguments; // of a repeat: the element is implicit, then the carried values
   std::vector<Op> ops;
   std::vector<ValueId> results;
 };
 
 struct Op {
   OpKind kind{};
-  std::vector<std::optional<ValueId>> operands;  // an absent optional operand is none (its place is kept)
+  std::vector<std::optional<ValueId>> operands; // an absent optional operand is none (its place is kept)
   std::vector<ValueId> results;
-  std::map<std::string, AttrValue> attrs;        // ordered, so that printing is stable
-  std::string member;                            // weight, constant, state, call, repeat: member path ("q_proj.weight");
-                                                 // call inside repeat: "" = the loop's element. state ops: the state.
-                                                 // A leading dot: below the loop's element (members.h)
-  std::string callee;                            // call: function name in the child's class ("forward")
-  std::optional<Block> body;                     // repeat; moe: what stands between an expert's products
-  std::string source;                            // the expression as written: "q_proj(x)"
+  std::map<std::string, AttrValue> attrs; // ordered, so that printing is stable
+  std::string member; // weight, constant, state, call, repeat: member path ("q_proj.weight");
+                      // call inside repeat: "" = the loop's element. state ops: the state.
+                      // A leading dot: below the loop's element (members.h)
+  std::string callee; // call: function name in the child's class ("forward")
+  std::optional<Block> body; // repeat; moe: what stands between an expert's products
+  std::string source; // the expression as written: "q_proj(x)"
   Where where;
-  Where call;                                    // of a text that was expanded here, a leaf's or a fn's: its call in the
-                                                 // function's own text; line 0 of all else
+  Where call; // of a text that was expanded here, a leaf's or a fn's: its call in the
+              // function's own text; line 0 of all else
 };
 
-enum class FunctionKind : std::uint8_t { forward, entry, init };   // init: the value of a const, at load
+enum class FunctionKind : std::uint8_t { forward, entry, init }; // init: the value of a const, at load
 struct Parameter {
   ValueId value;
   std::string name;
-  std::optional<double> default_value;           // an input that may be left out
+  std::optional<double> default_value; // an input that may be left out
 };
 struct Function {
-  std::string name;                              // "forward", an entry's name, "freqs" for an init
+  std::string name; // "forward", an entry's name, "freqs" for an init
   FunctionKind kind = FunctionKind::forward;
   std::vector<Value> values;
-  std::vector<Parameter> inputs;                 // a Batch is an input of TypeKind::batch
+  std::vector<Parameter> inputs; // a Batch is an input of TypeKind::batch
   Block body;
-  std::vector<std::string> result_names;         // "" when unnamed
-  std::string signature;                         // as written: "forward(x: [tokens, c.hidden_size], at: Batch) -> …"
+  std::vector<std::string> result_names; // "" when unnamed
+  std::string signature; // as written: "forward(x: [tokens, c.hidden_size], at: Batch) -> …"
   Where where;
 };
 
 struct Class {
-  std::string name;                              // unique, a legal identifier: "Attention", "Attention_2"
-  std::string definition;                        // the module's name in the language: "Attention"
-  std::string arguments;                         // "size: 576, heads: 9, …", for comments
-  bool leaf = false;                             // its calls are expanded in their callers: no functions but inits
+  std::string name; // unique, a legal identifier: "Attention", "Attention_2"
+  std::string definition; // the module's name in the language: "Attention"
+  std::string arguments; // "size: 576, heads: 9, …", for comments
+  bool leaf = false; // its calls are expanded in their callers: no functions but inits
   std::vector<WeightDecl> weights;
   std::vector<ConstDecl> consts;
   std::vector<StateDecl> states;
   std::vector<ChildDecl> children;
   std::vector<Function> functions;
-  std::vector<std::pair<char, std::uint32_t>> order;   // all members as declared: 'w', 'c', 's', 'm' and the index there
+  std::vector<std::pair<char, std::uint32_t>> order; // all members as declared: 'w', 'c', 's', 'm' and the index there
   Where where;
 };
 
@@ -165,20 +174,28 @@ using CheckpointRules = modelc::MappingRules;
 
 // A line of `policy`: in which type activations (compute), what a loop carries (residual), caches and states are kept, or the
 // activations of the modules that a pattern names. Of several that match the last counts; exact arithmetic is f32 throughout.
-struct PolicyRule { std::string target; bool pattern = false; DType dtype = DType::f32; };
+struct PolicyRule {
+  std::string target;
+  bool pattern = false;
+  DType dtype = DType::f32;
+};
 
-struct ConfigFact { std::string name; std::string type; std::variant<std::int64_t, double, bool, std::string> value; };
+struct ConfigFact {
+  std::string name;
+  std::string type;
+  std::variant<std::int64_t, double, bool, std::string> value;
+};
 
 struct Module {
-  std::string name;                              // the model's: "Llama"
-  std::string file;                              // "llama.model"
+  std::string name; // the model's: "Llama"
+  std::string file; // "llama.model"
   DimTable dims;
-  std::vector<Class> classes;                    // a class before those that contain it
+  std::vector<Class> classes; // a class before those that contain it
   ClassId root;
-  std::optional<std::int64_t> context;           // the longest sequence
+  std::optional<std::int64_t> context; // the longest sequence
   std::vector<CheckpointRules> checkpoints;
   std::vector<PolicyRule> policy;
-  std::vector<ConfigFact> config;                // scalars of the bound configuration, for the generated Config struct
+  std::vector<ConfigFact> config; // scalars of the bound configuration, for the generated Config struct
   const Class& of(ClassId id) const { return classes[id.index]; }
 };
 
@@ -187,8 +204,8 @@ struct Module {
 struct WeightInstance {
   std::string name;
   const WeightDecl* decl;
-  Where use;                                     // of a leaf's weight where the leaf is asked for, else the declaration
+  Where use; // of a leaf's weight where the leaf is asked for, else the declaration
 };
 std::vector<WeightInstance> weight_instances(const Module& module);
 
-}  // namespace modelc::graph
+} // namespace modelc::graph

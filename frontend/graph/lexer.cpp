@@ -136,9 +136,7 @@ std::string_view Lexer::raw_until_separator(std::size_t begin) {
   return text_.substr(begin, i - begin);
 }
 
-Error Cursor::error() const {
-  return Error{"graph-text", "line " + std::to_string(error_line_) + ": " + error_, {}, ""};
-}
+Error Cursor::error() const { return Error{"graph-text", "line " + std::to_string(error_line_) + ": " + error_, {}, ""}; }
 
 void Cursor::fail(std::string message, int line) {
   if (!ok()) return;
@@ -157,7 +155,8 @@ std::string Cursor::shown() const {
   switch (token_.kind) {
     case Token::Kind::end: return "the end";
     case Token::Kind::string: return "a string";
-    case Token::Kind::integer: case Token::Kind::real: return "a number";
+    case Token::Kind::integer:
+    case Token::Kind::real: return "a number";
     case Token::Kind::value: return "the value " + token_.key;
     default: return "`" + token_.text + "`";
   }

@@ -12,7 +12,8 @@ namespace modelc::graph {
 
 struct Token {
   enum class Kind : std::uint8_t {
-    end, bad,
+    end,
+    bad,
     name,        // text
     string,      // text, unescaped
     integer,     // integer

@@ -17,8 +17,7 @@ constexpr std::string_view trim(std::string_view s) {
 }
 
 // The parts of "a, b, c", in order.
-template <class F>
-void each_part(std::string_view list, F f) {
+template <class F> void each_part(std::string_view list, F f) {
   while (!list.empty()) {
     const std::size_t comma = list.find(',');
     f(trim(list.substr(0, comma)));
@@ -35,8 +34,8 @@ AttrType attr_type(std::string_view s) {
 }
 
 // A row. `operands` is "x, w, b?"; the last may be "xs...", any number. `attrs` is "eps: real, offset: real?".
-OpInfo row(OpKind kind, std::string_view name, std::string_view operands, std::string_view attrs,
-           std::string_view shapes, std::string_view doc, ShapeRule shape) {
+OpInfo row(OpKind kind, std::string_view name, std::string_view operands, std::string_view attrs, std::string_view shapes,
+           std::string_view doc, ShapeRule shape) {
   OpInfo r;
   r.kind = kind;
   r.name = name;
@@ -90,23 +89,20 @@ std::vector<OpInfo> make_table() {
 
       // ---- attention. `attend` has two forms: with Op::member, a kv_cache or a cross_cache, it reads that and takes q,
       // at, sinks; without, it takes k and v. `append` has no result. ----
-      with_state(
-          row(K::attend, "attend", "q, k?, v?, at?, sinks?, keep?, bias?",
-              "mask: string, scale: real, window: integer?, softcap: real?",
-              "[tokens, H, d], Batch, sinks [H]? -> [tokens, H, dv], or [..., n, H, d], [..., m, Hk, d], "
-              "[..., m, Hk, dv], Batch?, sinks [H]?, keep bool[..., m]?, bias [..., H, n, m]? -> [..., n, H, dv]",
-              "softmax(cap(scale · q kᵀ) + bias) v per head; head h reads kv head h / (H/Hk); mask \"causal\" or "
-              "\"full\" (all of a cross_cache, always); window counts visible positions, own included (causal only); "
-              "cap(s) = softcap · "
-              "tanh(s / softcap); a sink is one more logit with value 0; with `at`, within each sequence; "
-              "a row that sees nothing gives 0",
-              attend)),
+      with_state(row(K::attend, "attend", "q, k?, v?, at?, sinks?, keep?, bias?",
+                     "mask: string, scale: real, window: integer?, softcap: real?",
+                     "[tokens, H, d], Batch, sinks [H]? -> [tokens, H, dv], or [..., n, H, d], [..., m, Hk, d], "
+                     "[..., m, Hk, dv], Batch?, sinks [H]?, keep bool[..., m]?, bias [..., H, n, m]? -> [..., n, H, dv]",
+                     "softmax(cap(scale · q kᵀ) + bias) v per head; head h reads kv head h / (H/Hk); mask \"causal\" or "
+                     "\"full\" (all of a cross_cache, always); window counts visible positions, own included (causal only); "
+                     "cap(s) = softcap · "
+                     "tanh(s / softcap); a sink is one more logit with value 0; with `at`, within each sequence; "
+                     "a row that sees nothing gives 0",
+                     attend)),
       with_state(row(K::append, "append", "k, v, at", "",
                      "[tokens, Hk, d], [tokens, Hk, dv], Batch ->, or [tokens, rank], [tokens, r], Batch ->",
-                     "the rows of each sequence are added to its slot of the kv_cache or latent_cache Op::member",
-                     append)),
-      row(K::rope, "rope", "x, angles", "pairs: string, magnitude: real?",
-          "[tokens, ..., d], [tokens, r/2] -> [tokens, ..., d]",
+                     "the rows of each sequence are added to its slot of the kv_cache or latent_cache Op::member", append)),
+      row(K::rope, "rope", "x, angles", "pairs: string, magnitude: real?", "[tokens, ..., d], [tokens, r/2] -> [tokens, ..., d]",
           "turns the first r channels by angles: (a, b) -> magnitude · (a cos - b sin, b cos + a sin), where pairs is "
           "\"halves\" (i, i + r/2) or \"adjacent\" (2i, 2i + 1); magnitude is 1 unless given",
           rope),
@@ -124,18 +120,16 @@ std::vector<OpInfo> make_table() {
       // ---- reductions over one axis (the last unless given). `where`: bool, x's axes up to the reduced one. ----
       row(K::softmax, "softmax", "x, where?", "axis: integer?", "[...] -> [...]",
           "exp(x - max) / sum exp(x - max); what `where` leaves out is 0", softmax),
-      row(K::sum, "sum", "x, where?", "axis: integer?", "[..., n, ...] -> [..., ...]", "the sum; of nothing 0",
-          rules::reduce),
-      row(K::mean, "mean", "x, where?", "axis: integer?", "[..., n, ...] -> [..., ...]", "the mean; of nothing 0",
-          mean),
+      row(K::sum, "sum", "x, where?", "axis: integer?", "[..., n, ...] -> [..., ...]", "the sum; of nothing 0", rules::reduce),
+      row(K::mean, "mean", "x, where?", "axis: integer?", "[..., n, ...] -> [..., ...]", "the mean; of nothing 0", mean),
       row(K::max_reduce, "max_reduce", "x, where?", "axis: integer?", "[..., n, ...] -> [..., ...]",
           "the largest; of nothing -inf (of integers the least one); max(x) in the language", rules::reduce),
       row(K::min_reduce, "min_reduce", "x, where?", "axis: integer?", "[..., n, ...] -> [..., ...]",
           "the smallest; of nothing inf (of integers the largest one); min(x) in the language", rules::reduce),
       row(K::argmax, "argmax", "x, where?", "axis: integer?", "[..., n, ...] -> index(n)[..., ...]",
           "where the largest is; of equals the first; of nothing 0", argmax),
-      row(K::cumsum, "cumsum", "x, where?", "axis: integer?", "[...] -> [...]",
-          "y[i] = x[0] + … + x[i]; what `where` leaves out counts 0", cumsum),
+      row(K::cumsum, "cumsum", "x, where?", "axis: integer?", "[...] -> [...]", "y[i] = x[0] + … + x[i]; what `where` leaves out counts 0",
+          cumsum),
 
       // ---- views and copies ----
       row(K::reshape, "reshape", "x", "", "[a...] -> [b...]",
@@ -151,17 +145,13 @@ std::vector<OpInfo> make_table() {
           slice),
       row(K::concat, "concat", "xs...", "axis: integer?", "[..., a, ...], [..., b, ...] -> [..., a + b, ...]",
           "one after another along an axis, the last unless given", concat),
-      row(K::stack, "stack", "xs...", "axis: integer?", "[...], [...] -> [..., 2, ...]",
-          "along a new axis, the first unless given", stack),
-      row(K::split, "split", "x", "sizes: integers, axis: integer?",
-          "[..., a + b, ...] -> [..., a, ...], [..., b, ...]",
+      row(K::stack, "stack", "xs...", "axis: integer?", "[...], [...] -> [..., 2, ...]", "along a new axis, the first unless given", stack),
+      row(K::split, "split", "x", "sizes: integers, axis: integer?", "[..., a + b, ...] -> [..., a, ...], [..., b, ...]",
           "consecutive parts of these sizes, which add up, along the last axis unless given", split),
       row(K::transpose, "transpose", "x", "a: integer, b: integer", "[..., m, ..., n, ...] -> [..., n, ..., m, ...]",
           "axes a and b change places", transpose),
-      row(K::repeat_axis, "repeat_axis", "x", "times: integer, axis: integer?",
-          "[..., n, ...] -> [..., n · times, ...]",
-          "each element `times` times in a row along the last axis unless given; repeat(x, times) in the language",
-          repeat_axis),
+      row(K::repeat_axis, "repeat_axis", "x", "times: integer, axis: integer?", "[..., n, ...] -> [..., n · times, ...]",
+          "each element `times` times in a row along the last axis unless given; repeat(x, times) in the language", repeat_axis),
       row(K::expand, "expand", "x", "", "[..., 1, ...] -> [..., n, ...]",
           "sizes that are literally 1, and axes missing at the left, become those of the result's type", expand),
       row(K::pad, "pad", "x", "before: integer, after: integer, axis: integer?, value: real?",
@@ -170,12 +160,10 @@ std::vector<OpInfo> make_table() {
       // ---- makers ----
       row(K::arange, "arange", "", "count: dim", "-> f32[n]", "0, 1, …, count - 1", arange),
       row(K::linspace, "linspace", "", "start: real, stop: real, count: integer", "-> f32[n]",
-          "count numbers from start to stop, both included; the second half counts down from stop, as PyTorch does",
-          linspace),
+          "count numbers from start to stop, both included; the second half counts down from stop, as PyTorch does", linspace),
       row(K::tensor_literal, "tensor_literal", "", "values: reals, shape: integers?", "-> f32[n...]",
           "these numbers, rounded to f32; of one axis unless a shape is given", tensor_literal),
-      row(K::one_hot, "one_hot", "i", "count: integer", "index(n)[...] -> f32[..., n]",
-          "y[…, j] = 1 if i[…] == j else 0", rules::one_hot),
+      row(K::one_hot, "one_hot", "i", "count: integer", "index(n)[...] -> f32[..., n]", "y[…, j] = 1 if i[…] == j else 0", rules::one_hot),
       row(K::outer, "outer", "a, b", "", "[m], [n] -> [m, n]", "a[i] · b[j]", outer),
       map(K::where, "where", "c, a, b", "a where c, else b", rules::where),
       row(K::top_k, "top_k", "x", "k: integer", "[..., n] -> [..., k], index(n)[..., k]",
@@ -225,8 +213,7 @@ std::vector<OpInfo> make_table() {
 
       // ---- with letters, latents and state; some are known to the language and not carried out ----
       row(K::einsum, "einsum", "xs...", "formula: string", "by the formula -> by the formula",
-          "\"ij,jk->ik\": a letter for each axis; the result is the product, summed over the letters that it has not",
-          einsum),
+          "\"ij,jk->ik\": a letter for each axis; the result is the product, summed over the letters that it has not", einsum),
       with_state(row(K::attend_latent, "attend_latent", "q_nope, q_rope, at, up", "mask: string, scale: real",
                      "[tokens, H, n], [tokens, H, r], Batch, [H·(n+v), rank] -> [tokens, H, v]",
                      "attention over the LatentCache Op::member: of each head the key is the first n rows of its up · latent, then "
@@ -259,12 +246,10 @@ std::vector<OpInfo> make_table() {
           "[batch, c, n, m], [o, c/groups, k, l], [o]? -> [batch, o, …]", "conv1d over two axes", conv2d),
       row(K::conv3d, "conv3d", "x, w, b?", "stride: integer?, padding: integer?, dilation: integer?, groups: integer?",
           "[batch, c, n, m, l], [o, c/groups, k…], [o]? -> [batch, o, …]", "conv1d over three axes", conv3d),
-      row(K::conv_transpose1d, "conv_transpose1d", "x, w, b?",
-          "stride: integer?, padding: integer?, dilation: integer?, groups: integer?",
+      row(K::conv_transpose1d, "conv_transpose1d", "x, w, b?", "stride: integer?, padding: integer?, dilation: integer?, groups: integer?",
           "[batch, c, n], [c, o/groups, k], [o]? -> [batch, o, m]",
           "as PyTorch's; m = (n - 1) · stride + dilation · (k - 1) + 1 - 2 · padding", conv_transpose1d),
-      with_state(row(K::causal_conv1d, "causal_conv1d", "x, w, b?, at", "",
-                     "[tokens, c], [c, k], [c]?, Batch -> [tokens, c]",
+      with_state(row(K::causal_conv1d, "causal_conv1d", "x, w, b?, at", "", "[tokens, c], [c, k], [c]?, Batch -> [tokens, c]",
                      "depthwise: y[t] = b + Σ_j w[j] · x[t - (k - 1) + j] within each sequence, whose last k - 1 rows are "
                      "kept in the Ring Op::member; before its beginning there are zeros",
                      rules::causal_conv1d),
@@ -287,8 +272,7 @@ std::vector<OpInfo> make_table() {
                      "the whole of each sequence's slot of the cross_cache Op::member, before its first token; "
                      "memory.set(k, v, at) in the language",
                      cross_set)),
-      row(K::nibbles, "nibbles", "x", "", "u8[..., n] -> u8[..., 2n]", "two halves of each byte, the low one first",
-          rules::nibbles),
+      row(K::nibbles, "nibbles", "x", "", "u8[..., n] -> u8[..., 2n]", "two halves of each byte, the low one first", rules::nibbles),
       row(K::e2m1, "e2m1", "x", "", "u8[...] -> f32[...]",
           "the 4-bit floats 0, 0.5, 1, 1.5, 2, 3, 4, 6 and (codes 8 to 15) their negatives; of a byte its low half", e2m1),
       row(K::custom, "custom", "xs...", "name: string", "as declared", "an operation that the file declares", not_yet),
@@ -304,8 +288,8 @@ std::vector<OpInfo> make_structure() {
           "positions, lengths, sequence, outputs or last of a Batch", nullptr),
       row(K::call, "call", "xs...", "", "-> the callee's results",
           "Op::callee of the child Op::member; of the loop's element when that is \"\"", nullptr),
-      row(K::repeat, "repeat", "xs...", "", "[carried]... -> [carried]...",
-          "the body once for each element of the children Op::member", nullptr),
+      row(K::repeat, "repeat", "xs...", "", "[carried]... -> [carried]...", "the body once for each element of the children Op::member",
+          nullptr),
       row(K::literal, "literal", "", "value: real", "-> f32[]", "one number", nullptr),
   };
 }
@@ -355,8 +339,7 @@ std::optional<DimId> dim_of(const AttrValue& value, DimTable& dims) {
 
 namespace {
 
-template <class T>
-const T* find_attr(const Op& op, std::string_view name) {
+template <class T> const T* find_attr(const Op& op, std::string_view name) {
   const auto it = op.attrs.find(std::string(name));
   return it == op.attrs.end() ? nullptr : std::get_if<T>(&it->second);
 }
@@ -375,8 +358,8 @@ bool has_type(const AttrValue& v, AttrType t) {
 }
 
 std::string_view type_name(AttrType t) {
-  constexpr std::string_view names[] = {"an integer", "a float", "a bool", "a string", "a list of integers",
-                                        "a list of floats", "an integer or a dim's text"};
+  constexpr std::string_view names[] = {
+      "an integer", "a float", "a bool", "a string", "a list of integers", "a list of floats", "an integer or a dim's text"};
   return names[static_cast<int>(t)];
 }
 
@@ -387,8 +370,7 @@ std::optional<ShapeError> check_attrs(const OpInfo& row, const Op& op) {
     for (const AttrSpec& a : row.attrs)
       if (a.name == name) spec = &a;
     if (spec == nullptr) return ShapeError{-1, -1, prefix + "there is no argument " + name};
-    if (!has_type(value, spec->type))
-      return ShapeError{-1, -1, prefix + name + " must be " + std::string(type_name(spec->type))};
+    if (!has_type(value, spec->type)) return ShapeError{-1, -1, prefix + name + " must be " + std::string(type_name(spec->type))};
   }
   for (const AttrSpec& a : row.attrs)
     if (!a.optional && !op.attrs.contains(std::string(a.name)))
@@ -418,17 +400,15 @@ bool can_be_computed(const Type& type, const DimTable& dims) {
 ShapeResult infer(const ShapeQuery& query) {
   const OpInfo& row = info(query.op.kind);
   const std::string prefix = std::string(row.name) + ": ";
-  if (!carried_out(row))
-    return ShapeError{-1, -1, prefix + (is_structure(row.kind) ? "has no shape rule" : "is not carried out yet")};
+  if (!carried_out(row)) return ShapeError{-1, -1, prefix + (is_structure(row.kind) ? "has no shape rule" : "is not carried out yet")};
   const std::size_t fixed = row.operands.size() - (row.variadic ? 1 : 0);
   const std::size_t given = query.operands.size();
   if (row.variadic ? given <= fixed : given != fixed)
-    return ShapeError{-1, -1, prefix + std::to_string(given) + " operands, wanted " + std::to_string(fixed) +
-                                  (row.variadic ? " and more" : "")};
+    return ShapeError{-1, -1,
+                      prefix + std::to_string(given) + " operands, wanted " + std::to_string(fixed) + (row.variadic ? " and more" : "")};
   for (std::size_t i = 0; i < given; ++i) {
     const OperandSpec& spec = row.operands[std::min(i, row.operands.size() - 1)];
-    if (!spec.optional && !query.operands[i])
-      return ShapeError{static_cast<int>(i), -1, prefix + std::string(spec.name) + " is missing"};
+    if (!spec.optional && !query.operands[i]) return ShapeError{static_cast<int>(i), -1, prefix + std::string(spec.name) + " is missing"};
   }
   if (auto error = check_attrs(row, query.op)) return *error;
   if (query.state != nullptr && !row.has_state) return ShapeError{-1, -1, prefix + "takes no state"};
@@ -436,8 +416,9 @@ ShapeResult infer(const ShapeQuery& query) {
   if (const auto* types = std::get_if<std::vector<Type>>(&result))
     for (const Type& type : *types)
       if (!can_be_computed(type, query.dims))
-        return ShapeError{-1, -1, prefix + "gives " + text(type, query.dims) + ", and one value holds at most 2^36 = " +
-                                      std::to_string(max_value_elements) + " elements"};
+        return ShapeError{-1, -1,
+                          prefix + "gives " + text(type, query.dims) +
+                              ", and one value holds at most 2^36 = " + std::to_string(max_value_elements) + " elements"};
   return result;
 }
 

@@ -25,8 +25,7 @@ std::string quote(std::string_view s) {
   for (char c : s) {
     if (c == '"' || c == '\\') out += std::string("\\") + c;
     else if (c == '\n') out += "\\n";
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     else out += c;
   }
   return out + "\"";
@@ -43,8 +42,7 @@ std::string real(double v) {
   return s;
 }
 
-template <class T, class F>
-std::string list(const std::vector<T>& items, F item) {
+template <class T, class F> std::string list(const std::vector<T>& items, F item) {
   std::string s;
   for (const T& i : items) s += (s.empty() ? "" : ", ") + item(i);
   return s;
@@ -111,8 +109,7 @@ class Printer {
 
   std::string module() {
     line(0, "graph 1");
-    line(0, "module " + word(m_.name) + (m_.file.empty() ? "" : " from " + quote(m_.file)) + " root " +
-                class_name(m_.root));
+    line(0, "module " + word(m_.name) + (m_.file.empty() ? "" : " from " + quote(m_.file)) + " root " + class_name(m_.root));
     if (m_.context) line(0, fmt::format("context {}", *m_.context));
     for (const Axis& a : m_.dims.axes())
       line(0, fmt::format("axis {}: {}..{}{}", word(a.name), a.lo, a.hi ? std::to_string(*a.hi) : "",
@@ -121,8 +118,7 @@ class Printer {
       line(0, fmt::format("config {} {} = {}", word(f.name), quote(f.type),
                           std::visit([](const auto& v) { return attr(AttrValue(v)); }, f.value)));
     for (const CheckpointRules& c : m_.checkpoints) checkpoint(c);
-    for (const PolicyRule& r : m_.policy)
-      line(0, fmt::format("policy {} {} {}", r.pattern ? "of" : "for", quote(r.target), name(r.dtype)));
+    for (const PolicyRule& r : m_.policy) line(0, fmt::format("policy {} {} {}", r.pattern ? "of" : "for", quote(r.target), name(r.dtype)));
     for (const Class& c : m_.classes) one_class(c);
     return std::move(out_);
   }
@@ -130,10 +126,9 @@ class Printer {
   std::string op_line(const Op& op, const ValueNames& names, const Function& f) const {
     std::string s = list(op.results, [&](ValueId v) { return definition(v, names, f); });
     if (!s.empty()) s += " = ";
-    s += static_cast<std::size_t>(op.kind) <= static_cast<std::size_t>(OpKind::custom) ? std::string(info(op.kind).name)
-                                                                                       : "?";
-    const bool structural = op.kind == OpKind::weight || op.kind == OpKind::constant_ref || op.kind == OpKind::call ||
-                            op.kind == OpKind::repeat;
+    s += static_cast<std::size_t>(op.kind) <= static_cast<std::size_t>(OpKind::custom) ? std::string(info(op.kind).name) : "?";
+    const bool structural =
+        op.kind == OpKind::weight || op.kind == OpKind::constant_ref || op.kind == OpKind::call || op.kind == OpKind::repeat;
     if (structural || !op.member.empty() || !op.callee.empty()) s += " " + quote(op.member);
     if (op.kind == OpKind::call || !op.callee.empty()) s += "." + word(op.callee);
     if (!op.operands.empty() || !op.attrs.empty() || !structural) {
@@ -158,9 +153,7 @@ class Printer {
     if (!options_.places || (w.file.empty() && w.line == 0 && w.column == 0)) return "";
     return fmt::format(" @ {}:{}:{}", quote(w.file), w.line, w.column);
   }
-  std::string class_name(ClassId id) const {
-    return id.index < m_.classes.size() ? word(m_.classes[id.index].name) : "\"?\"";
-  }
+  std::string class_name(ClassId id) const { return id.index < m_.classes.size() ? word(m_.classes[id.index].name) : "\"?\""; }
   std::string type(const Type& t) const { return text(t, m_.dims); }
 
   std::string definition(ValueId id, const ValueNames& names, const Function& f) const {
@@ -195,12 +188,11 @@ class Printer {
     }
     for (const auto& s : c.sets) line(1, "set " + quote(s.where) + ": " + quoted(s.alternatives));
     for (const auto& r : c.maps)
-      line(1, fmt::format("map {} = {}{}{}{}{}", quoted(r.file), quoted(r.model), r.via.empty() ? "" : " via " + quote(r.via),
-                          only(r.only), r.set < 0 ? "" : fmt::format(" set {} {}", r.set, r.alternative), place(r.where)));
+      line(1, fmt::format("map {} = {}{}{}{}{}", quoted(r.file), quoted(r.model), r.via.empty() ? "" : " via " + quote(r.via), only(r.only),
+                          r.set < 0 ? "" : fmt::format(" set {} {}", r.set, r.alternative), place(r.where)));
     for (const auto& e : c.encodes) {
       line(1, fmt::format("encode {}{} as {} of {} {{", quote(e.pattern), only(e.only), quote(e.name), quote(e.axes)));
-      for (const auto& p : e.parts)
-        line(2, fmt::format("part {} {} {} {}", quote(p.name), quote(p.at), quote(p.dtype), quote(p.shape)));
+      for (const auto& p : e.parts) line(2, fmt::format("part {} {} {} {}", quote(p.name), quote(p.at), quote(p.dtype), quote(p.shape)));
       line(2, "value " + quote(e.value));
       line(1, "}");
     }
@@ -218,15 +210,14 @@ class Printer {
     add('s', c.states.size());
     add('m', c.children.size());
     using Set = std::set<std::pair<char, std::uint32_t>>;
-    const bool whole =
-        c.order.size() == all.size() && Set(c.order.begin(), c.order.end()) == Set(all.begin(), all.end());
+    const bool whole = c.order.size() == all.size() && Set(c.order.begin(), c.order.end()) == Set(all.begin(), all.end());
     return whole ? c.order : all;
   }
 
   void one_class(const Class& c) {
     line(0, "");
-    line(0, fmt::format("class {}: {}{}{}{} {{", word(c.name), word(c.definition),
-                        c.arguments.empty() ? "" : " " + quote(c.arguments), c.leaf ? " leaf" : "", place(c.where)));
+    line(0, fmt::format("class {}: {}{}{}{} {{", word(c.name), word(c.definition), c.arguments.empty() ? "" : " " + quote(c.arguments),
+                        c.leaf ? " leaf" : "", place(c.where)));
     for (const auto& [kind, i] : order_of(c)) {
       if (kind == 'w') weight(c.weights[i]);
       else if (kind == 'c') constant(c, c.consts[i]);
@@ -239,8 +230,8 @@ class Printer {
 
   void weight(const WeightDecl& w) {
     constexpr std::string_view roles[] = {"matrix", "table", "vector"};
-    std::string s = "weight " + word(w.name) + (w.path == w.name ? "" : " at " + quote(w.path)) + ": " + type(w.type) +
-                    " " + std::string(roles[static_cast<int>(w.role) % 3]);
+    std::string s = "weight " + word(w.name) + (w.path == w.name ? "" : " at " + quote(w.path)) + ": " + type(w.type) + " " +
+                    std::string(roles[static_cast<int>(w.role) % 3]);
     if (!w.shape_text.empty()) s += " shape " + quote(w.shape_text);
     if (!w.shape_numbers.empty()) s += " numbers " + quote(w.shape_numbers);
     if (!w.origins.empty()) s += " from " + list(w.origins, [](const std::string& o) { return quote(o); });

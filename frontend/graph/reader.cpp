@@ -23,8 +23,7 @@ constexpr std::size_t max_axes = 256;
 std::optional<OpKind> kind_of(std::string_view name) {
   static const std::map<std::string_view, OpKind> kinds = [] {
     std::map<std::string_view, OpKind> all;
-    for (int k = 0; k <= static_cast<int>(OpKind::custom); ++k)
-      all.emplace(info(static_cast<OpKind>(k)).name, static_cast<OpKind>(k));
+    for (int k = 0; k <= static_cast<int>(OpKind::custom); ++k) all.emplace(info(static_cast<OpKind>(k)).name, static_cast<OpKind>(k));
     return all;
   }();
   const auto it = kinds.find(name);
@@ -212,9 +211,7 @@ class Reader : Cursor {
     const int line = token().line;
     const std::string_view text = raw();
     const std::optional<DimId> d = m_.dims.parse(text);
-    if (!d)
-      fail("`" + std::string(text.substr(0, 80)) + "` is no dim: whole numbers, declared axes, + - * and div(…, n)",
-           line);
+    if (!d) fail("`" + std::string(text.substr(0, 80)) + "` is no dim: whole numbers, declared axes, + - * and div(…, n)", line);
     return d.value_or(DimId{});
   }
   Type type() {
@@ -312,8 +309,8 @@ class Reader : Cursor {
     else expect_word("vector");
     if (take_word("shape")) w.shape_text = string();
     if (take_word("numbers")) w.shape_numbers = string();
-    if (take_word("from"))
-      do w.origins.push_back(string());
+    if (take_word("from")) do
+        w.origins.push_back(string());
       while (take(","));
     if (take_word("dtype")) {
       w.required_dtype = dtype_from_name(word());
@@ -485,8 +482,8 @@ class Reader : Cursor {
     if (take_word("in")) o.call = place();
     if (take("{")) {
       Block b;
-      if (take_word("carry"))
-        do b.arguments.push_back(define(f));
+      if (take_word("carry")) do
+          b.arguments.push_back(define(f));
         while (take(","));
       while (ok() && !is_word("next")) b.ops.push_back(op(f, depth + 1));
       expect_word("next");
@@ -519,8 +516,15 @@ class Reader : Cursor {
     expect(")");
   }
 
-  struct Element { std::string name; std::int64_t count; int line; };
-  struct Pending { std::size_t owner, child; std::vector<Element> elements; };
+  struct Element {
+    std::string name;
+    std::int64_t count;
+    int line;
+  };
+  struct Pending {
+    std::size_t owner, child;
+    std::vector<Element> elements;
+  };
 
   Module m_;
   std::unordered_map<std::string, ClassId> class_ids_;

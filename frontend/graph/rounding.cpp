@@ -32,9 +32,7 @@ Precision precision_of(const Module& module) {
   return out;
 }
 
-Flow flow_of_weight(const WeightDecl& decl) {
-  return {false, decl.required_dtype == DType::f32 ? Flow::Kept::cast : Flow::Kept::no};
-}
+Flow flow_of_weight(const WeightDecl& decl) { return {false, decl.required_dtype == DType::f32 ? Flow::Kept::cast : Flow::Kept::no}; }
 
 Rounded rounded_result(const Precision& precision, const Op& op, const Value& result, std::span<const Flow> operands, DType own) {
   Rounded out;
@@ -116,7 +114,8 @@ class Walk {
     const std::string& definition = m_.of(at.owner).definition;
     if (noted_.insert(definition).second)
       out_.notes.push_back("`policy` gives instances of `" + definition + "` different types (" +
-                           (at.path.empty() ? "the model" : at.path) + " is one), and one function is generated for them: where they differ it computes in f32");
+                           (at.path.empty() ? "the model" : at.path) +
+                           " is one), and one function is generated for them: where they differ it computes in f32");
   }
 
   std::vector<Flow> function(const Place& at, const Function& f, const std::vector<Flow>& inputs) {
@@ -149,7 +148,9 @@ class Walk {
         if (const auto found = find(at, op.member))
           if (const WeightDecl* decl = weight_of(m_, found->first)) values[op.results[0].index] = flow_of_weight(*decl);
         return;
-      case OpKind::constant_ref: case OpKind::literal: case OpKind::batch_field: return;
+      case OpKind::constant_ref:
+      case OpKind::literal:
+      case OpKind::batch_field: return;
       case OpKind::call: return call(at, f, op, values);
       case OpKind::repeat: return repeat(at, f, op, values);
       default: break;

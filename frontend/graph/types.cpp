@@ -20,9 +20,7 @@ std::string_view language_name(StateKind kind) {
   return names[static_cast<int>(kind)];
 }
 
-bool is_value_dtype(DType t) {
-  return t != DType::f64 && t != DType::f8_e4m3 && t != DType::f8_e5m2 && t != DType::u64;
-}
+bool is_value_dtype(DType t) { return t != DType::f64 && t != DType::f8_e4m3 && t != DType::f8_e5m2 && t != DType::u64; }
 
 std::optional<DType> promoted(const Type& a, const Type& b) {
   if (a.dtype == b.dtype) return a.dtype;

@@ -17,12 +17,8 @@ std::string shape_text(const std::vector<DimId>& shape, const DimTable& dims);
 // As the language writes it: "KVCache".
 std::string_view language_name(StateKind kind);
 
-inline Type tensor(DType dtype, std::vector<DimId> shape) {
-  return Type{TypeKind::tensor, dtype, std::move(shape), {}};
-}
-inline Type index_tensor(DimId bound, std::vector<DimId> shape) {
-  return Type{TypeKind::tensor, DType::i32, std::move(shape), bound};
-}
+inline Type tensor(DType dtype, std::vector<DimId> shape) { return Type{TypeKind::tensor, dtype, std::move(shape), {}}; }
+inline Type index_tensor(DimId bound, std::vector<DimId> shape) { return Type{TypeKind::tensor, DType::i32, std::move(shape), bound}; }
 
 inline bool is_integer(DType t) { return !is_float(t) && t != DType::boolean; }
 // Dtypes that a value may have. Others (f64, f8, u64) are how a file holds numbers, and are decoded at load.

@@ -19,9 +19,8 @@ constexpr std::int64_t max_state_elements = std::int64_t{1} << 40;
 
 bool is_identifier(std::string_view s) {
   if (s.empty() || (s[0] >= '0' && s[0] <= '9')) return false;
-  return std::all_of(s.begin(), s.end(), [](char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  });
+  return std::all_of(s.begin(), s.end(),
+                     [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); });
 }
 
 // Floats may be anything; integers and bools a small whole number.
@@ -75,8 +74,8 @@ class Verifier {
       if (!d.list && d.elements.size() != 1) fault(c.name + "." + d.name, "a single child has one element");
       for (ClassId e : d.elements) {
         if (e.index < id.index) continue;
-        fault(c.name + "." + d.name, e.index < m_.classes.size() ? "class " + m_.of(e).name + " must stand before it"
-                                                                 : "there is no such class");
+        fault(c.name + "." + d.name,
+              e.index < m_.classes.size() ? "class " + m_.of(e).name + " must stand before it" : "there is no such class");
         break;
       }
     }
@@ -130,8 +129,7 @@ class Verifier {
     if (d.init.index >= c.functions.size()) return fault(where, "there is no function that computes it");
     const Function& f = c.functions[d.init.index];
     if (f.kind != FunctionKind::init) return fault(where, f.name + " is no init function");
-    if (!f.inputs.empty() || f.body.results.size() != 1)
-      return fault(where, f.name + " must take nothing and give one value");
+    if (!f.inputs.empty() || f.body.results.size() != 1) return fault(where, f.name + " must take nothing and give one value");
     const ValueId result = f.body.results[0];
     if (result.index < f.values.size() && f.values[result.index].type != d.type)
       fault(where, "is " + text(d.type, dims_) + ", " + f.name + " gives " + text(f.values[result.index].type, dims_));
@@ -164,11 +162,9 @@ class Verifier {
       const std::string where = c.name + "." + f.name;
       if (!is_identifier(f.name)) fault(where, "the name is no identifier");
       if (!names.insert(f.name).second) fault(where, "the name is taken twice");
-      if (c.leaf && f.kind != FunctionKind::init)
-        fault(where, "a leaf has no functions but inits: its calls are expanded");
+      if (c.leaf && f.kind != FunctionKind::init) fault(where, "a leaf has no functions but inits: its calls are expanded");
       if (f.result_names.size() != f.body.results.size())
-        fault(where, std::to_string(f.result_names.size()) + " names for " + std::to_string(f.body.results.size()) +
-                         " results");
+        fault(where, std::to_string(f.result_names.size()) + " names for " + std::to_string(f.body.results.size()) + " results");
       // Types before anything looks at them, also from other functions.
       for (const Value& v : f.values)
         if (const std::string wrong = type_fault(v.type, dims_); !wrong.empty())
@@ -180,8 +176,7 @@ class Verifier {
       std::set<std::string> inputs;
       for (const Parameter& p : f.inputs) {
         if (!inputs.insert(p.name).second) fault(where, "the input " + p.name + " is there twice");
-        if (p.default_value && p.value.index < f.values.size() &&
-            !may_default(f.values[p.value.index].type, *p.default_value))
+        if (p.default_value && p.value.index < f.values.size() && !may_default(f.values[p.value.index].type, *p.default_value))
           fault(where, "the input " + p.name + " cannot have " + std::to_string(*p.default_value) + " by default");
       }
     }
@@ -219,11 +214,9 @@ std::string type_fault(const Type& type, const DimTable& dims) {
   }
   if (type.index_bound) {
     if (type.dtype != DType::i32) return "an index is i32, not " + std::string(name(type.dtype));
-    if (type.index_bound->index >= dims.size() || *type.index_bound == DimTable::too_large)
-      return "a bound that is no dim";
+    if (type.index_bound->index >= dims.size() || *type.index_bound == DimTable::too_large) return "a bound that is no dim";
   }
-  if (!is_value_dtype(type.dtype))
-    return std::string(name(type.dtype)) + " is how a file holds numbers, not a value's dtype";
+  if (!is_value_dtype(type.dtype)) return std::string(name(type.dtype)) + " is how a file holds numbers, not a value's dtype";
   return "";
 }
 

@@ -15,13 +15,7 @@ namespace {
 class FunctionVerifier {
  public:
   FunctionVerifier(const Module& m, DimTable& dims, ClassId owner, const Function& f, std::vector<std::string>& faults)
-      : m_(m),
-        dims_(dims),
-        owner_(owner),
-        f_(f),
-        faults_(faults),
-        defined_(f.values.size()),
-        visible_(f.values.size()) {}
+      : m_(m), dims_(dims), owner_(owner), f_(f), faults_(faults), defined_(f.values.size()), visible_(f.values.size()) {}
 
   void run() {
     int batches = 0;
@@ -91,8 +85,7 @@ class FunctionVerifier {
     if (f_.kind == FunctionKind::init &&
         (row.has_state || op.kind == OpKind::call || op.kind == OpKind::repeat || op.kind == OpKind::batch_field))
       fault("an init function computes from weights and consts alone");
-    if (structural && op.kind != OpKind::batch_field && op.kind != OpKind::literal && !op.attrs.empty())
-      fault("takes no named arguments");
+    if (structural && op.kind != OpKind::batch_field && op.kind != OpKind::literal && !op.attrs.empty()) fault("takes no named arguments");
     switch (op.kind) {
       case OpKind::weight: return member_value(op, MemberKind::weight);
       case OpKind::constant_ref: return member_value(op, MemberKind::constant);
@@ -109,8 +102,7 @@ class FunctionVerifier {
   std::vector<MemberRef> find(const std::string& member) {
     std::vector<MemberRef> found;
     const bool of_element = member.empty() || member[0] == '.';
-    if (of_element && !in_repeat_)
-      return fault("the member \"" + member + "\" is of a loop's element, and there is no loop"), found;
+    if (of_element && !in_repeat_) return fault("the member \"" + member + "\" is of a loop's element, and there is no loop"), found;
     const std::vector<ClassId> from = of_element ? elements_ : std::vector<ClassId>{owner_};
     const std::string_view path = std::string_view(member).substr(of_element && !member.empty() ? 1 : 0);
     for (ClassId c : from) {
@@ -123,8 +115,7 @@ class FunctionVerifier {
   void stage(const std::string& path) {
     if (path.empty()) return;
     const bool of_element = path[0] == '.';
-    if (of_element && !in_repeat_)
-      return fault("the stage \"" + path + "\" is of a loop's element, and there is no loop");
+    if (of_element && !in_repeat_) return fault("the stage \"" + path + "\" is of a loop's element, and there is no loop");
     for (ClassId c : of_element ? elements_ : std::vector<ClassId>{owner_})
       if (!find_stage(m_, c, std::string_view(path).substr(of_element ? 1 : 0)))
         fault("class " + m_.of(c).name + " has no child at the stage \"" + path + "\"");
@@ -135,12 +126,10 @@ class FunctionVerifier {
       return fault(std::to_string(op.results.size()) + " results, wanted " + std::to_string(wanted.size()));
     for (std::size_t i = 0; i < wanted.size(); ++i)
       if (type(op.results[i]) != wanted[i])
-        fault("result " + std::to_string(i) + " is " + shown(op.results[i]) + ", but must be " +
-              text(wanted[i], dims_));
+        fault("result " + std::to_string(i) + " is " + shown(op.results[i]) + ", but must be " + text(wanted[i], dims_));
   }
   void operands_are(const Op& op, std::size_t n) {
-    if (op.operands.size() != n)
-      fault(std::to_string(op.operands.size()) + " operands, wanted " + std::to_string(n));
+    if (op.operands.size() != n) fault(std::to_string(op.operands.size()) + " operands, wanted " + std::to_string(n));
   }
 
   void member_value(const Op& op, MemberKind kind) {
@@ -151,8 +140,7 @@ class FunctionVerifier {
         continue;
       }
       results_are(op, {kind == MemberKind::weight ? weight_of(m_, ref)->type : const_of(m_, ref)->type});
-      if (kind == MemberKind::constant && f_.kind == FunctionKind::init && ref.owner == owner_ &&
-          !before_this_init(ref.index))
+      if (kind == MemberKind::constant && f_.kind == FunctionKind::init && ref.owner == owner_ && !before_this_init(ref.index))
         fault("the const is declared later, or is this one");
     }
   }
@@ -166,8 +154,7 @@ class FunctionVerifier {
 
   void batch_field(const Op& op) {
     operands_are(op, 1);
-    if (op.operands.size() != 1 || !op.operands[0] || type(*op.operands[0]).kind != TypeKind::batch)
-      return fault("wants a Batch");
+    if (op.operands.size() != 1 || !op.operands[0] || type(*op.operands[0]).kind != TypeKind::batch) return fault("wants a Batch");
     const std::string field = string_attr(op, "field", "");
     const std::optional<Type> wanted = batch_field_type(field, dims_, m_.context);
     if (!wanted || op.attrs.size() != 1) return fault("a Batch has no field \"" + field + "\"");
@@ -201,16 +188,14 @@ class FunctionVerifier {
 
   void signature(const Op& op, const std::string& callee_name, const Function& callee) {
     if (op.operands.size() != callee.inputs.size())
-      return fault(std::to_string(op.operands.size()) + " operands, " + callee_name + " takes " +
-                   std::to_string(callee.inputs.size()));
+      return fault(std::to_string(op.operands.size()) + " operands, " + callee_name + " takes " + std::to_string(callee.inputs.size()));
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const Parameter& p = callee.inputs[i];
       const Type& wanted = callee.values[p.value.index].type;
       if (!op.operands[i]) {
         if (!p.default_value) fault("the input " + p.name + " of " + callee_name + " is missing");
       } else if (type(*op.operands[i]) != wanted) {
-        fault("the input " + p.name + " of " + callee_name + " is " + text(wanted, dims_) + ", not " +
-              shown(*op.operands[i]));
+        fault("the input " + p.name + " of " + callee_name + " is " + text(wanted, dims_) + ", not " + shown(*op.operands[i]));
       }
     }
     std::vector<Type> results;
@@ -232,9 +217,8 @@ class FunctionVerifier {
     }
     const std::size_t n = op.operands.size();
     if (op.body->arguments.size() != n || op.body->results.size() != n || op.results.size() != n)
-      return fault("carries " + std::to_string(n) + " values in, " + std::to_string(op.body->arguments.size()) +
-                   " inside, " + std::to_string(op.body->results.size()) + " on and " +
-                   std::to_string(op.results.size()) + " out");
+      return fault("carries " + std::to_string(n) + " values in, " + std::to_string(op.body->arguments.size()) + " inside, " +
+                   std::to_string(op.body->results.size()) + " on and " + std::to_string(op.results.size()) + " out");
 
     const std::size_t scope = scope_.size();
     const std::vector<ClassId> outer_elements = std::exchange(elements_, std::move(elements));
@@ -272,8 +256,7 @@ class FunctionVerifier {
       if (state == nullptr) return;                                           // said by find
       // Twice in a call is verify_moves' to find, which follows calls; here only what needs no such walk.
       const bool moves = state->kind == StateKind::ring || state->kind == StateKind::recurrent || op.kind == OpKind::append;
-      if (moves && in_repeat_ && op.member[0] != '.')
-        fault("the state \"" + op.member + "\" goes over the same tokens twice");
+      if (moves && in_repeat_ && op.member[0] != '.') fault("the state \"" + op.member + "\" goes over the same tokens twice");
     }
     std::vector<std::optional<Type>> operands;
     for (const auto& v : op.operands) operands.push_back(v ? std::optional(type(*v)) : std::nullopt);
@@ -289,8 +272,8 @@ class FunctionVerifier {
     if (!op.body) return fault("has no body");
     const Block& body = *op.body;
     if (body.arguments.size() != 2 || body.results.size() != 1)
-      return fault("its body takes " + std::to_string(body.arguments.size()) + " values and gives " +
-                   std::to_string(body.results.size()) + ", wanted 2 and 1");
+      return fault("its body takes " + std::to_string(body.arguments.size()) + " values and gives " + std::to_string(body.results.size()) +
+                   ", wanted 2 and 1");
     const std::size_t scope = scope_.size();
     std::vector<bool> inside(f_.values.size());
     bool sound = true;
@@ -333,8 +316,7 @@ class FunctionVerifier {
 
 }  // namespace
 
-void verify_function(const Module& module, DimTable& dims, ClassId owner, const Function& function,
-                     std::vector<std::string>& faults) {
+void verify_function(const Module& module, DimTable& dims, ClassId owner, const Function& function, std::vector<std::string>& faults) {
   FunctionVerifier(module, dims, owner, function, faults).run();
 }
 

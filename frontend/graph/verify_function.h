@@ -9,8 +9,7 @@
 namespace modelc::graph {
 
 // `dims` is a copy of the module's, which shape rules may add to. Members and classes have been checked already.
-void verify_function(const Module& module, DimTable& dims, ClassId owner, const Function& function,
-                     std::vector<std::string>& faults);
+void verify_function(const Module& module, DimTable& dims, ClassId owner, const Function& function, std::vector<std::string>& faults);
 
 // What is wrong with a type, or "".
 std::string type_fault(const Type& type, const DimTable& dims);

@@ -70,8 +70,7 @@ class Moves {
           const ClassId e = list->elements[i];
           auto found = inside.find(e.index);
           if (found == inside.end()) found = inside.emplace(e.index, block(*op.body, e)).first;
-          for (const std::string& p : found->second)
-            add(all, p.starts_with('.') ? op.member + "." + std::to_string(i) + p : p, op);
+          for (const std::string& p : found->second) add(all, p.starts_with('.') ? op.member + "." + std::to_string(i) + p : p, op);
         }
       } else if (op.kind == OpKind::call) {
         const auto callee = known_.find({ref->owner.index, op.callee});

@@ -51,8 +51,7 @@ class OncePerPlace {
       if (d.primary.valid() && !seen_.emplace(d.code, d.primary).second) continue;
       // A name that a file does not know is one mistake, however often it stands there.
       if (d.code == &code::unknown_name && d.primary.valid() && !unknown_.emplace(d.primary.file, d.message).second) continue;
-      auto message =
-          d.primary.valid() ? into_.report(*d.code, d.primary, d.message) : into_.report(*d.code, d.place, d.message);
+      auto message = d.primary.valid() ? into_.report(*d.code, d.primary, d.message) : into_.report(*d.code, d.place, d.message);
       if (!d.primary_label.empty()) message.mark(d.primary_label);
       for (const diag::Label& label : d.labels) message.label(label.span, label.text);
       for (const std::string& note : d.notes) message.note(note);
@@ -70,8 +69,7 @@ class OncePerPlace {
 
 class Analysis {
  public:
-  Analysis(source::SourceManager& sources, const Imports& imports, const ConfigInput* config, const Options& options,
-           diag::Sink& sink)
+  Analysis(source::SourceManager& sources, const Imports& imports, const ConfigInput* config, const Options& options, diag::Sink& sink)
       : sources_(sources),
         imports_(imports),
         config_(config),
@@ -85,9 +83,7 @@ class Analysis {
   std::optional<Program> run() {
     selected_ = check_definitions(evaluator_, defs_, imports_);
     const Symbol* model = find_model();
-    const auto recipe = options_.occasion != nullptr ? occasion_recipe(model)
-                        : options_.root              ? root_recipe(model)
-                                                     : model_recipe(model);
+    const auto recipe = options_.occasion != nullptr ? occasion_recipe(model) : options_.root ? root_recipe(model) : model_recipe(model);
     if (recipe) build(*recipe, model);
     const bool ok = recipe && built_ && !sink().has_errors();
     once_.flush(options_.occasion, occasion_text_);
@@ -112,8 +108,7 @@ class Analysis {
       if (symbol == nullptr || symbol->decl != item.get()) continue;
       if (found != nullptr && !other_root()) {
         sink()
-            .error(code::no_model, symbol->span,
-                   main().name + " declares two models, `" + found->name + "` and `" + symbol->name + "`")
+            .error(code::no_model, symbol->span, main().name + " declares two models, `" + found->name + "` and `" + symbol->name + "`")
             .label(found->span, "the first")
             .help("keep one to a file, or name one with --root");
         return nullptr;
@@ -138,8 +133,7 @@ class Analysis {
     for (const ast::Param& param : decl.params) {
       const auto* type = ast::try_as<ast::NamedType>(param.type);
       bool failed = false;
-      const Symbol* symbol =
-          type == nullptr ? nullptr : resolve(*model.file, type->path.parts.front().text, type->span, sink(), failed);
+      const Symbol* symbol = type == nullptr ? nullptr : resolve(*model.file, type->path.parts.front().text, type->span, sink(), failed);
       const bool misspelt = symbol == nullptr && type != nullptr && !is_type_word(type->path.parts.front().text);
       if (misspelt || failed) {
         ok = false;  // said of the definition
@@ -177,8 +171,8 @@ class Analysis {
     auto arguments = bind_configs(*model);
     if (!arguments) return std::nullopt;
     Environment scope(model->file);
-    auto bound = evaluator_.bind(ast::as<ast::ModuleDecl>(*model->decl).params, *arguments,
-                                 "the model `" + model->name + "`", model->span, scope);
+    auto bound =
+        evaluator_.bind(ast::as<ast::ModuleDecl>(*model->decl).params, *arguments, "the model `" + model->name + "`", model->span, scope);
     if (!bound) return std::nullopt;
     return Recipe{model, true, std::move(*bound), model->span};
   }
@@ -206,8 +200,7 @@ class Analysis {
     root_exprs_.push_back(std::unique_ptr<ast::Expr>(const_cast<ast::ExprPtr&>(expr).release()));
     if (value.is_error()) return std::nullopt;
     if (!value.is(ValueKind::recipe) || !value.as_recipe().called) {
-      sink().error(code::no_model, root_exprs_.back()->span,
-                   "--root takes a module with its arguments, not " + kind_name(value));
+      sink().error(code::no_model, root_exprs_.back()->span, "--root takes a module with its arguments, not " + kind_name(value));
       return std::nullopt;
     }
     return value.as_recipe();
@@ -294,8 +287,8 @@ class Analysis {
     const auto file = sources_.find(where.file);
     if (!file || where.line <= 0) return {};
     const std::string_view text = sources_.text(*file);
-    const std::uint32_t begin = sources_.line_begin(*file, static_cast<std::uint32_t>(where.line)) +
-                                static_cast<std::uint32_t>(where.column) - 1;
+    const std::uint32_t begin =
+        sources_.line_begin(*file, static_cast<std::uint32_t>(where.line)) + static_cast<std::uint32_t>(where.column) - 1;
     std::uint32_t end = begin;
     while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
     return {*file, begin, end};
@@ -360,8 +353,8 @@ class Analysis {
 
 }  // namespace
 
-std::optional<Program> analyze(source::SourceManager& sources, std::shared_ptr<Imports> imports,
-                               const ConfigInput* config, const Options& options, diag::Sink& sink) {
+std::optional<Program> analyze(source::SourceManager& sources, std::shared_ptr<Imports> imports, const ConfigInput* config,
+                               const Options& options, diag::Sink& sink) {
   if (imports == nullptr) return std::nullopt;
   return Analysis(sources, *imports, config, options, sink).run();
 }

@@ -21,7 +21,10 @@ namespace modelc::sema {
 struct ConfigInput {
   Json tree;
   std::string name = "config.json";
-  struct Override { std::string key; Json value; };       // --set key.path=value, applied last and said in `notes`
+  struct Override {
+    std::string key;
+    Json value;
+  };       // --set key.path=value, applied last and said in `notes`
   std::vector<Override> overrides;
   source::FileId text = {};                               // what `tree` was read from, for the marks of messages; may be none
   std::string unplaced = {};                              // what messages call a value that has no line in it; "" = `name`
@@ -57,8 +60,7 @@ class Imports;
 std::shared_ptr<Imports> load_imports(source::SourceManager&, source::FileId main, const Options&, diag::Sink&);
 
 // Without a configuration only what does not depend on one is checked, and the result is none even when all is well.
-std::optional<Program> analyze(source::SourceManager&, std::shared_ptr<Imports>, const ConfigInput* config,
-                               const Options&, diag::Sink&);
+std::optional<Program> analyze(source::SourceManager&, std::shared_ptr<Imports>, const ConfigInput* config, const Options&, diag::Sink&);
 
 // A weight file's metadata, and whether it holds a tensor.
 struct FileMetadata {

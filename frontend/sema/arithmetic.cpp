@@ -53,9 +53,7 @@ bool is_comparison(ast::BinaryOp op) {
 
 // -1, 0, 1; nothing when one is a NaN.
 std::optional<int> order(const Value& a, const Value& b) {
-  if (a.is(ValueKind::integer) && b.is(ValueKind::integer)) {
-    return a.as_int() < b.as_int() ? -1 : a.as_int() > b.as_int() ? 1 : 0;
-  }
+  if (a.is(ValueKind::integer) && b.is(ValueKind::integer)) { return a.as_int() < b.as_int() ? -1 : a.as_int() > b.as_int() ? 1 : 0; }
   const double x = a.as_real(), y = b.as_real();
   if (std::isnan(x) || std::isnan(y)) return std::nullopt;
   return x < y ? -1 : x > y ? 1 : 0;
@@ -75,8 +73,7 @@ Value Expressions::unary(ast::UnaryOp op, const Value& x, source::Span span) {
       return Value::error();
     }
     const bool result = !x.as_bool();
-    return Value::boolean(
-        result, x.formula() ? unary_formula("not", precedence::not_, x.formula(), result ? "true" : "false") : nullptr);
+    return Value::boolean(result, x.formula() ? unary_formula("not", precedence::not_, x.formula(), result ? "true" : "false") : nullptr);
   }
   const auto formula = [&](const std::string& result) {
     return x.formula() ? unary_formula("-", precedence::negation, x.formula(), result) : nullptr;
@@ -95,8 +92,7 @@ Value Expressions::unary(ast::UnaryOp op, const Value& x, source::Span span) {
   }
   if (x.is(ValueKind::dim)) {
     const graph::DimId result = ev_.dims().sub(graph::DimId{}, x.as_dim());
-    return Value::dim(ev_.dims(), result,
-                      unary_formula("-", precedence::negation, x.formula(), ev_.dims().text(result)));
+    return Value::dim(ev_.dims(), result, unary_formula("-", precedence::negation, x.formula(), ev_.dims().text(result)));
   }
   fail(diag::code::wrong_operand, span, "`-` takes a number, not " + kind_name(x), {&x});
   return Value::error();
@@ -112,8 +108,7 @@ Value Expressions::binary(ast::BinaryOp op, const Value& a, const Value& b, cons
     const Value& other = a.is(ValueKind::tensor) ? b : a;
     const source::Span other_span = a.is(ValueKind::tensor) ? expr.right->span : expr.left->span;
     if (other.is(ValueKind::dim)) {
-      fail(diag::code::run_time_size, other_span,
-           "`" + text(other_span) + "` is a size of run time: it stands in shapes and slices only");
+      fail(diag::code::run_time_size, other_span, "`" + text(other_span) + "` is a size of run time: it stands in shapes and slices only");
       return Value::error();
     }
     if (!other.is(ValueKind::tensor) && !other.is_number() && !other.is(ValueKind::boolean)) {
@@ -127,8 +122,8 @@ Value Expressions::binary(ast::BinaryOp op, const Value& a, const Value& b, cons
   if (op == ast::BinaryOp::and_ || op == ast::BinaryOp::or_) {
     for (const auto& [value, side] : {std::pair(&a, expr.left.get()), std::pair(&b, expr.right.get())}) {
       if (value->is(ValueKind::boolean)) continue;
-      fail(diag::code::bad_condition, side->span,
-           "`" + std::string(ast::spelling(op)) + "` takes bools, not " + kind_name(*value), {value});
+      fail(diag::code::bad_condition, side->span, "`" + std::string(ast::spelling(op)) + "` takes bools, not " + kind_name(*value),
+           {value});
       return Value::error();
     }
     const bool result = op == ast::BinaryOp::and_ ? a.as_bool() && b.as_bool() : a.as_bool() || b.as_bool();
@@ -192,8 +187,7 @@ Value Expressions::integers(ast::BinaryOp op, const Value& a, const Value& b, co
         const std::string written = text(expr.left->span) + " / " + text(expr.right->span);
         const std::string values = show(a) + " / " + show(b);
         fail(diag::code::inexact_division, expr.span,
-             (written == values ? "`" + written + "`" : "`" + written + "` = " + values) + " does not come out even",
-             {&a, &b})
+             (written == values ? "`" + written + "`" : "`" + written + "` = " + values) + " does not come out even", {&a, &b})
             .help("write `div` to round down, `ceil_div` to round up, `float(…) / …` for a fraction");
         return Value::error();
       }
@@ -202,8 +196,7 @@ Value Expressions::integers(ast::BinaryOp op, const Value& a, const Value& b, co
   }
   if (overflow) {
     fail(diag::code::bad_arithmetic, expr.span,
-         "`" + text(expr.span) + "` = " + show(a) + " " + ast::spelling(op) + " " + show(b) + " does not fit 64 bits",
-         {&a, &b});
+         "`" + text(expr.span) + "` = " + show(a) + " " + ast::spelling(op) + " " + show(b) + " does not fit 64 bits", {&a, &b});
     return Value::error();
   }
   return Value::integer(result, combined(op, a, b, std::to_string(result)));
@@ -225,8 +218,7 @@ Value Expressions::reals(ast::BinaryOp op, const Value& a, const Value& b, const
   // Infinity is a number only where a configuration has said so.
   if (std::isnan(result) || (std::isinf(result) && std::isfinite(x) && std::isfinite(y))) {
     fail(diag::code::bad_arithmetic, expr.span,
-         "`" + text(expr.span) + "` = " + show(a) + " " + ast::spelling(op) + " " + show(b) + " has no result",
-         {&a, &b});
+         "`" + text(expr.span) + "` = " + show(a) + " " + ast::spelling(op) + " " + show(b) + " has no result", {&a, &b});
     return Value::error();
   }
   const Value value = Value::real(result);
@@ -254,8 +246,7 @@ Value Expressions::sizes(ast::BinaryOp op, const Value& a, const Value& b, const
       const auto quotient = dims.exact_div(x, y);
       if (!quotient) {
         fail(diag::code::inexact_division, expr.span,
-             "`" + text(expr.span) + "`: " + dims.text(x) + " is not a multiple of " + dims.text(y) + " at every size",
-             {&a, &b})
+             "`" + text(expr.span) + "`: " + dims.text(x) + " is not a multiple of " + dims.text(y) + " at every size", {&a, &b})
             .help("write `div` or `ceil_div`");
         return Value::error();
       }
@@ -298,12 +289,11 @@ Value Expressions::comparison(ast::BinaryOp op, const Value& a, const Value& b, 
          "`" + sign + "` takes numbers, not " + kind_name(left ? a : b), {&a, &b});
     return Value::error();
   } else {
-    const bool comparable = a.kind() == b.kind() && (a.is(ValueKind::boolean) || a.is(ValueKind::string) ||
-                                                     a.is(ValueKind::list) || a.is(ValueKind::map));
+    const bool comparable =
+        a.kind() == b.kind() && (a.is(ValueKind::boolean) || a.is(ValueKind::string) || a.is(ValueKind::list) || a.is(ValueKind::map));
     if (!comparable) {
-      auto message = fail(
-          diag::code::wrong_operand, expr.span,
-          "`" + sign + "` compares two values of one kind, not " + kind_name(a) + " with " + kind_name(b), {&a, &b});
+      auto message = fail(diag::code::wrong_operand, expr.span,
+                          "`" + sign + "` compares two values of one kind, not " + kind_name(a) + " with " + kind_name(b), {&a, &b});
       const bool tag = a.is(ValueKind::variant) && b.is(ValueKind::string);
       if (tag) message.help("ask for the case of a variant with `" + text(expr.left->span) + " is " + show(b) + "`");
       return Value::error();

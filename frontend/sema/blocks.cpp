@@ -12,8 +12,7 @@ namespace {
 void assigned_names(const ast::Block& block, std::vector<const ast::Name*>& names) {
   for (const ast::StatementPtr& statement : block.statements) {
     if (const auto* assign = ast::try_as<ast::AssignStatement>(*statement)) {
-      const bool known =
-          std::any_of(names.begin(), names.end(), [&](const ast::Name* n) { return n->text == assign->name.text; });
+      const bool known = std::any_of(names.begin(), names.end(), [&](const ast::Name* n) { return n->text == assign->name.text; });
       if (!known) names.push_back(&assign->name);
     }
     if (const auto* loop = ast::try_as<ast::ForStatement>(*statement)) assigned_names(loop->body, names);
@@ -76,8 +75,7 @@ bool Expressions::let_statement(const ast::LetStatement& statement, Environment&
       parts = value.items();
     } else {
       fail(diag::code::unpack_count, statement.value->span,
-           "this gives " + (several ? counted(count, "result") : kind_name(value)) + ", and " +
-               counted(parts.size(), "name") + " take it")
+           "this gives " + (several ? counted(count, "result") : kind_name(value)) + ", and " + counted(parts.size(), "name") + " take it")
           .label(source::join(statement.names.front().span, statement.names.back().span), "these");
       value = Value::error();
     }
@@ -98,8 +96,7 @@ bool Expressions::for_statement(const ast::ForStatement& statement, Environment&
   check_new_name(statement.variable, env);
   if (unusable(list, statement.source->span)) return false;
   if (!list.is(ValueKind::member)) {
-    fail(diag::code::bad_statement, statement.source->span,
-         "`for` goes over a list of children, not " + kind_name(list))
+    fail(diag::code::bad_statement, statement.source->span, "`for` goes over a list of children, not " + kind_name(list))
         .help("values are mapped with `[f(x) for x in list]`");
     return false;
   }
@@ -136,9 +133,7 @@ bool Expressions::for_statement(const ast::ForStatement& statement, Environment&
     return after;
   };
   const auto after = st_.tensors->fold(list, statement, carried, body);
-  for (std::size_t i = 0; i < carried.size(); ++i) {
-    env.define(carried[i].name, after ? (*after)[i] : Value::error(), carried[i].span);
-  }
+  for (std::size_t i = 0; i < carried.size(); ++i) { env.define(carried[i].name, after ? (*after)[i] : Value::error(), carried[i].span); }
   return after.has_value();
 }
 
@@ -160,8 +155,7 @@ bool Expressions::assign_statement(const ast::AssignStatement& statement, Enviro
       ev_.report_unknown_name(statement.name, env);
     } else if (!env.is_local(name) || !env.lookup(name, statement.name.span)->is_error()) {
       fail(diag::code::bad_assignment, statement.name.span,
-           frame.in_loop ? "`" + name + "` was not made by a `let` before the loop"
-                         : "`" + name + "` is assigned outside of a `for`")
+           frame.in_loop ? "`" + name + "` was not made by a `let` before the loop" : "`" + name + "` is assigned outside of a `for`")
           .label(*declared, "made here")
           .help(frame.in_loop ? "a loop assigns what a `let` of this function made before it"
                               : "give the new value a name of its own with `let`");

@@ -15,8 +15,7 @@ namespace code = diag::code;
 using graph::OpKind;
 using graph::ValueId;
 
-Value FunctionBuilder::call_member(const Value& member, std::string_view name, std::span<const Argument> arguments,
-                                   source::Span span) {
+Value FunctionBuilder::call_member(const Value& member, std::string_view name, std::span<const Argument> arguments, source::Span span) {
   const Member& target = *member.as_member();
   if (const auto* own = dynamic_cast<const MethodMember*>(&target)) {
     if (name.empty()) return call_own(*own->method, arguments, span);
@@ -48,8 +47,7 @@ Value FunctionBuilder::call_member(const Value& member, std::string_view name, s
     if (m.kind == MemberKind::method || m.kind == MemberKind::child) names.push_back(m.name);
   }
   fail(code::no_forward, span,
-       "the module `" + def.name() + "` of `" + child.name + "` has no " +
-           (name.empty() ? "forward" : "entry `" + method + "`"))
+       "the module `" + def.name() + "` of `" + child.name + "` has no " + (name.empty() ? "forward" : "entry `" + method + "`"))
       .label(def.symbol->span, "declared here")
       .help(name.empty() ? "" : diag::did_you_mean(method, names));
   return Value::error();
@@ -57,10 +55,8 @@ Value FunctionBuilder::call_member(const Value& member, std::string_view name, s
 
 // ---- arguments ------------------------------------------------------------------------------------------------------
 
-std::optional<FunctionBuilder::Bound> FunctionBuilder::bind_inputs(const std::string& callee,
-                                                                   const SignaturePattern& signature,
-                                                                   std::span<const Argument> arguments,
-                                                                   source::Span span) {
+std::optional<FunctionBuilder::Bound> FunctionBuilder::bind_inputs(const std::string& callee, const SignaturePattern& signature,
+                                                                   std::span<const Argument> arguments, source::Span span) {
   std::vector<Expressions::ParamSpec> specs;
   for (const auto& input : signature.inputs) specs.push_back({input.name, !input.default_value.has_value(), input.type.span});
   std::vector<const Argument*> arranged;
@@ -85,8 +81,8 @@ std::optional<FunctionBuilder::Bound> FunctionBuilder::bind_inputs(const std::st
     const auto problem = mismatch(input.type, type(*given->id), dims(), bound.ellipsis);
     if (!problem) continue;
     ok = false;
-    auto message = fail(code::signature_mismatch, argument.span,
-                        "the argument `" + input.name + "` of " + callee + " does not fit: " + *problem);
+    auto message =
+        fail(code::signature_mismatch, argument.span, "the argument `" + input.name + "` of " + callee + " does not fit: " + *problem);
     message.mark("expected " + wanted(input.type, *given->id));
     message.note("found " + shown(*given->id, &input.type)).label(input.type.span, "`" + input.name + "` is declared here");
     message.help(advice_on_type(input.type, *given->id, argument.span));
@@ -101,8 +97,8 @@ std::optional<FunctionBuilder::Bound> FunctionBuilder::bind_inputs(const std::st
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
 
-Value FunctionBuilder::call_child(const ChildMember& child, const std::string& name,
-                                  std::span<const Argument> arguments, source::Span span) {
+Value FunctionBuilder::call_child(const ChildMember& child, const std::string& name, std::span<const Argument> arguments,
+                                  source::Span span) {
   ClassInfo& info = *child.info;
   const MemberDef& method = *info.instance->def.find(name);
   const SignaturePattern* signature = in_.signature(info, method);
@@ -168,8 +164,8 @@ Value FunctionBuilder::call_own(const MemberDef& method, std::span<const Argumen
   return results ? as_value(*results) : Value::error();
 }
 
-Value FunctionBuilder::expand_leaf(const ChildMember& child, const MemberDef& method, const SignaturePattern& signature,
-                                   Bound bound, source::Span span) {
+Value FunctionBuilder::expand_leaf(const ChildMember& child, const MemberDef& method, const SignaturePattern& signature, Bound bound,
+                                   source::Span span) {
   const std::size_t first_value = fn_.values.size();
   Frame inside{child.info, child.path, bound.ellipsis, span, child.name, &method};
   const auto results = expand(std::move(inside), signature, std::move(bound), span);
@@ -202,10 +198,9 @@ std::optional<std::vector<ValueId>> FunctionBuilder::expand(Frame frame, const S
       id = literal(*input.default_value, span);
       if (wanted.dtype != DType::f32 || wanted.index_bound) {
         const graph::Type scalar{graph::TypeKind::tensor, wanted.dtype, {}, wanted.index_bound};
-        id =
-            emit_one(OpKind::cast, {{*id, span}},
-                     {{"dtype", std::string(graph::is_value_dtype(wanted.dtype) ? modelc::name(wanted.dtype) : "f32")}},
-                     span, {{}, nullptr, &scalar, nullptr});
+        id = emit_one(OpKind::cast, {{*id, span}},
+                      {{"dtype", std::string(graph::is_value_dtype(wanted.dtype) ? modelc::name(wanted.dtype) : "f32")}}, span,
+                      {{}, nullptr, &scalar, nullptr});
         if (!id) return std::nullopt;
       }
       id = emit_one(OpKind::expand, {{*id, span}}, {}, span, {{}, nullptr, &wanted, nullptr});
@@ -214,8 +209,7 @@ std::optional<std::vector<ValueId>> FunctionBuilder::expand(Frame frame, const S
     id = kept_f32(*id, input.type, span);
     if (!id) return std::nullopt;
     const GraphValue value{*id, type(*id)};
-    env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value),
-               input.span);
+    env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value), input.span);
   }
   const std::size_t first_value = fn_.values.size();
   frames_.push_back(std::move(frame));
@@ -243,8 +237,7 @@ void FunctionBuilder::mark_stage(const std::vector<ValueId>& results, const Memb
   if (stage.empty()) stage = path.stage;
 }
 
-Value FunctionBuilder::call_state(const StateMember& state, std::string_view name, std::span<const Argument> arguments,
-                                  source::Span span) {
+Value FunctionBuilder::call_state(const StateMember& state, std::string_view name, std::span<const Argument> arguments, source::Span span) {
   const graph::StateDecl decl = in_.class_of(*state.info).states[state.index];
   const std::string kind(graph::language_name(decl.kind));
   std::string_view function;
@@ -255,9 +248,9 @@ Value FunctionBuilder::call_state(const StateMember& state, std::string_view nam
     default: break;
   }
   if (name != function || name.empty()) {
-    auto message = name.empty()
-                       ? fail(code::not_callable, span, "the state `" + state.member + "` is not called itself")
-                       : fail(code::unknown_field, in_.part_of(span, "." + std::string(name)), "a " + kind + " has no function `" + std::string(name) + "`");
+    auto message = name.empty() ? fail(code::not_callable, span, "the state `" + state.member + "` is not called itself")
+                                : fail(code::unknown_field, in_.part_of(span, "." + std::string(name)),
+                                       "a " + kind + " has no function `" + std::string(name) + "`");
     message.label(state.declared, "declared here");
     message.help(function.empty() ? "it is passed to the operation that reads and writes it"
                                   : "it is written by `" + state.member + "." + std::string(function) + "(…)`");
@@ -265,10 +258,8 @@ Value FunctionBuilder::call_state(const StateMember& state, std::string_view nam
   }
   std::vector<const Argument*> arranged;
   const bool latent = decl.kind == graph::StateKind::latent_cache;
-  const std::vector<Expressions::ParamSpec> specs = {
-      {latent ? "latent" : "k", true}, {latent ? "key" : "v", true}, {"at", true}};
-  if (!Expressions(ev_).arrange(specs, arguments, "`" + state.member + "." + std::string(function) + "`", span,
-                                arranged))
+  const std::vector<Expressions::ParamSpec> specs = {{latent ? "latent" : "k", true}, {latent ? "key" : "v", true}, {"at", true}};
+  if (!Expressions(ev_).arrange(specs, arguments, "`" + state.member + "." + std::string(function) + "`", span, arranged))
     return Value::error();
   std::vector<Operand> operands;
   for (const Argument* argument : arranged) {
@@ -292,16 +283,15 @@ bool FunctionBuilder::moves(const std::string& path, const StateMove& move) {
   const bool each_turn = in_loop && !path.starts_with('.');
   if (first && !each_turn) return true;
   const std::string shown = path.starts_with('.') ? path.substr(1) : path;
-  auto message = fail(code::bad_state, move.place,
-                      "the state `" + shown + "` would " +
-                          (move.cache ? "be given rows for the same tokens " : "go over the same tokens ") +
-                          (first ? "once in each turn of the loop" : "a second time"));
+  auto message =
+      fail(code::bad_state, move.place,
+           "the state `" + shown + "` would " + (move.cache ? "be given rows for the same tokens " : "go over the same tokens ") +
+               (first ? "once in each turn of the loop" : "a second time"));
   const std::string does = move.cache ? "it is given them " : "it goes over them ";
   if (!first) message.label(before->second.place, does + "here");
   if (move.write != move.place) message.label(move.write, does + "by this");
   message.label(move.declared, "declared here");
-  message.help(move.write != move.place ? "declare a child for each call, each with a state of its own"
-                                        : "declare a state for each use");
+  message.help(move.write != move.place ? "declare a child for each call, each with a state of its own" : "declare a state for each use");
   return false;
 }
 
@@ -322,9 +312,8 @@ bool same_block(const graph::Block& a, const graph::Block& b);
 
 // But for the names of what is called: a class numbers the functions that it has for each meaning of `...`.
 bool same_op(const graph::Op& a, const graph::Op& b) {
-  return a.kind == b.kind && a.operands == b.operands && a.results == b.results && a.attrs == b.attrs &&
-         a.member == b.member && a.body.has_value() == b.body.has_value() &&
-         (!a.body || same_block(*a.body, *b.body));
+  return a.kind == b.kind && a.operands == b.operands && a.results == b.results && a.attrs == b.attrs && a.member == b.member &&
+         a.body.has_value() == b.body.has_value() && (!a.body || same_block(*a.body, *b.body));
 }
 
 bool same_block(const graph::Block& a, const graph::Block& b) {
@@ -334,8 +323,7 @@ bool same_block(const graph::Block& a, const graph::Block& b) {
 
 // The calls of a loop's body in the order of the text, each with the classes whose function it may be; `elements` are
 // those of the loop's element, `self` is the class that the function belongs to.
-void each_call(const graph::Module& module, graph::Block& block, graph::ClassId self,
-               const std::vector<graph::ClassId>& elements,
+void each_call(const graph::Module& module, graph::Block& block, graph::ClassId self, const std::vector<graph::ClassId>& elements,
                const std::function<void(graph::Op& call, const std::vector<graph::ClassId>& owners)>& f) {
   for (graph::Op& op : block.ops) {
     if (op.kind != OpKind::call && !op.body) continue;
@@ -443,10 +431,8 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
         const Value& result = (*after)[i];
         if (!result.is(ValueKind::tensor) || result.as_graph().type != type(initial[i])) {
           auto message =
-              fail(code::bad_fold, place,
-                   "the loop changes what `" + carried[i].name + "` is: it must keep its shape and element type");
-          message.mark(result.is(ValueKind::tensor) ? "this is " + shown(result.as_graph().id)
-                                                    : "this is " + kind_name(result));
+              fail(code::bad_fold, place, "the loop changes what `" + carried[i].name + "` is: it must keep its shape and element type");
+          message.mark(result.is(ValueKind::tensor) ? "this is " + shown(result.as_graph().id) : "this is " + kind_name(result));
           message.label(carried[i].span, "before the loop it is " + shown(initial[i]));
           if (kinds.size() > 1) message.note("for an element of type `" + kind->instance->def.name() + "`");
           return std::nullopt;
@@ -454,12 +440,11 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
         state.block.results.push_back(result.as_graph().id);
       }
       std::size_t call = 0;
-      each_call(in_.module(), state.block, info_.id, {kind->id},
-                [&](const graph::Op& op, const std::vector<graph::ClassId>& owners) {
-                  if (callees.size() <= call) callees.resize(call + 1);
-                  for (const graph::ClassId owner : owners) callees[call].emplace_back(owner, op.callee);
-                  ++call;
-                });
+      each_call(in_.module(), state.block, info_.id, {kind->id}, [&](const graph::Op& op, const std::vector<graph::ClassId>& owners) {
+        if (callees.size() <= call) callees.resize(call + 1);
+        for (const graph::ClassId owner : owners) callees[call].emplace_back(owner, op.callee);
+        ++call;
+      });
       if (!block) {
         block = std::move(state.block);
         made.assign(fn_.values.begin() + static_cast<std::ptrdiff_t>(base), fn_.values.end());
@@ -467,9 +452,7 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
       }
       const bool same_values =
           std::equal(made.begin(), made.end(), fn_.values.begin() + static_cast<std::ptrdiff_t>(base), fn_.values.end(),
-                     [](const graph::Value& a, const graph::Value& b) {
-                       return a.type == b.type && a.stage == b.stage;
-                     });
+                     [](const graph::Value& a, const graph::Value& b) { return a.type == b.type && a.stage == b.stage; });
       if (!same_values || !same_block(*block, state.block)) return kind;
     }
     return nullptr;
@@ -503,11 +486,10 @@ std::optional<std::vector<Value>> FunctionBuilder::fold(const Value& value, cons
     if (!moves(path, move)) return std::nullopt;
   }
   std::size_t call = 0;
-  each_call(in_.module(), *block, info_.id, {kinds.front()->id},
-            [&](graph::Op& op, const std::vector<graph::ClassId>&) {
-              if (!callees[call].empty()) op.callee = in_.common_name(callees[call]);
-              ++call;
-            });
+  each_call(in_.module(), *block, info_.id, {kinds.front()->id}, [&](graph::Op& op, const std::vector<graph::ClassId>&) {
+    if (!callees[call].empty()) op.callee = in_.common_name(callees[call]);
+    ++call;
+  });
   std::vector<Value> after;
   graph::Op repeat;
   repeat.kind = OpKind::repeat;

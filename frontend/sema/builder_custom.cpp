@@ -27,8 +27,7 @@ const ast::Shape* shape_of(const ast::Type& type) {
 // A name that stands alone as an axis and means nothing yet is that axis's size from here on.
 void bind_axes(const ast::Shape& shape, const graph::Type& actual, const graph::DimTable& dims, Environment& env) {
   const std::size_t n = shape.axes.size(), rank = actual.shape.size();
-  const auto dots =
-      std::find_if(shape.axes.begin(), shape.axes.end(), [](const ast::Axis& a) { return a.size == nullptr; });
+  const auto dots = std::find_if(shape.axes.begin(), shape.axes.end(), [](const ast::Axis& a) { return a.size == nullptr; });
   const auto before = static_cast<std::size_t>(dots - shape.axes.begin());
   for (std::size_t i = 0; i < n; ++i) {
     const ast::Axis& axis = shape.axes[i];
@@ -41,8 +40,8 @@ void bind_axes(const ast::Shape& shape, const graph::Type& actual, const graph::
 }
 
 // What a shader may ask of a device.
-constexpr std::array<std::string_view, 9> features = {"float16", "float64", "int8", "int16", "int64",
-                                                      "storage8", "storage16", "subgroup_arithmetic", "subgroup_shuffle"};
+constexpr std::array<std::string_view, 9> features = {
+    "float16", "float64", "int8", "int16", "int64", "storage8", "storage16", "subgroup_arithmetic", "subgroup_shuffle"};
 
 }  // namespace
 
@@ -54,8 +53,7 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
   std::vector<const Argument*> given;
   if (!Expressions(ev_).arrange(specs, arguments, owner, span, given)) return Value::error();
   if (entered_.size() >= max_expansions) {
-    fail(code::too_much_work, span,
-         "operations and fns are expanded more than " + std::to_string(max_expansions) + " deep here")
+    fail(code::too_much_work, span, "operations and fns are expanded more than " + std::to_string(max_expansions) + " deep here")
         .help("the reference of `" + op.name + "` seems to use itself without end");
     return Value::error();
   }
@@ -80,8 +78,7 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
     const auto pattern = type_pattern(ev_, *param.type, env, nullptr, 0, "the input `" + param.name.text + "`");
     if (!pattern) return Value::error();
     if (const auto problem = mismatch(*pattern, type(inputs[i]), dims(), ellipsis)) {
-      fail(code::signature_mismatch, spans[i],
-           "the argument `" + param.name.text + "` of " + owner + " does not fit: " + *problem)
+      fail(code::signature_mismatch, spans[i], "the argument `" + param.name.text + "` of " + owner + " does not fit: " + *problem)
           .mark("expected " + wanted(*pattern, inputs[i]))
           .note("found " + shown(inputs[i], &*pattern))
           .label(pattern->span, "`" + param.name.text + "` is declared here")
@@ -92,8 +89,7 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
     if (!seen) return Value::error();
     inputs[i] = *seen;
   }
-  for (std::size_t i = 0; i < decl.params.size(); ++i)
-    env.define(decl.params[i].name.text, tensor(inputs[i]), decl.params[i].name.span);
+  for (std::size_t i = 0; i < decl.params.size(); ++i) env.define(decl.params[i].name.text, tensor(inputs[i]), decl.params[i].name.span);
   if (!check_kernels(op, env)) return Value::error();
 
   const std::size_t first = fn_.values.size();
@@ -106,17 +102,16 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
     else values.push_back(std::move(returned));
     const source::Span place = decl.reference ? decl.reference->span : decl.reference_block->span;
     if (values.size() != decl.result.size()) {
-      fail(code::signature_mismatch, place, "the reference of `" + op.name + "` gives " +
-                                                counted(values.size(), "result") + ", and it declares " +
-                                                std::to_string(decl.result.size()));
+      fail(code::signature_mismatch, place,
+           "the reference of `" + op.name + "` gives " + counted(values.size(), "result") + ", and it declares " +
+               std::to_string(decl.result.size()));
     } else {
       for (std::size_t i = 0; i < values.size(); ++i) {
         auto id = promote(values[i], place);
         const auto pattern = type_pattern(ev_, *decl.result[i].type, env, nullptr, 0, "the result of " + owner);
         if (!id || !pattern) break;
         if (const auto problem = mismatch(*pattern, type(*id), dims(), ellipsis)) {
-          fail(code::signature_mismatch, place,
-               "the reference of `" + op.name + "` does not give what it declares: " + *problem)
+          fail(code::signature_mismatch, place, "the reference of `" + op.name + "` does not give what it declares: " + *problem)
               .mark("this is " + shown(*id, &*pattern))
               .label(pattern->span, "declared as " + wanted(*pattern, *id));
           break;
@@ -158,8 +153,9 @@ bool FunctionBuilder::check_kernels(const Symbol& op, const Environment& inputs)
       }
       fail(code::extension_refused, kernel.file.span,
            "the operation `" + op.name + "` brings C++ of its own, " + quote(file) + ", which runs only when asked for")
-          .help("it needs --allow-extension DIR, which is not carried out yet; without this line the reference is "
-                "computed, which means the same");
+          .help(
+              "it needs --allow-extension DIR, which is not carried out yet; without this line the reference is "
+              "computed, which means the same");
       return false;
     }
     if (kernel.when) {
@@ -180,8 +176,7 @@ bool FunctionBuilder::check_kernels(const Symbol& op, const Environment& inputs)
       if (size.is_error()) return false;
       if (!size.is(ValueKind::integer) || size.as_int() < 1 || size.as_int() > 1024) {
         fail(code::bad_kernel, kernel.local_size->span,
-             "local_size is a whole number from 1 to 1024, known early, not " +
-                 (size.is_number() ? show_formula(size) : kind_name(size)));
+             "local_size is a whole number from 1 to 1024, known early, not " + (size.is_number() ? show_formula(size) : kind_name(size)));
         return false;
       }
     }
@@ -192,9 +187,8 @@ bool FunctionBuilder::check_kernels(const Symbol& op, const Environment& inputs)
     const Value groups = ev_.eval(*kernel.dispatch, env);
     if (groups.is_error()) return false;
     const bool sizes = groups.is(ValueKind::list) && !groups.items().empty() && groups.items().size() <= 3 &&
-                       std::all_of(groups.items().begin(), groups.items().end(), [](const Value& v) {
-                         return v.is(ValueKind::dim) || (v.is(ValueKind::integer) && v.as_int() >= 1);
-                       });
+                       std::all_of(groups.items().begin(), groups.items().end(),
+                                   [](const Value& v) { return v.is(ValueKind::dim) || (v.is(ValueKind::integer) && v.as_int() >= 1); });
     if (!sizes) {
       fail(code::bad_kernel, kernel.dispatch->span,
            "dispatch lists one to three sizes of at least 1, not " + (groups.is(ValueKind::list) ? show(groups) : kind_name(groups)));
@@ -209,8 +203,8 @@ bool FunctionBuilder::check_kernels(const Symbol& op, const Environment& inputs)
       return false;
     }
     if (first)
-      in_.kernel_notes.push_back(where.file + ":" + std::to_string(where.line) + ": the shader " + quote(file) + " of `" +
-                                 op.name + "` is for the vulkan backend; elsewhere its reference is computed");
+      in_.kernel_notes.push_back(where.file + ":" + std::to_string(where.line) + ": the shader " + quote(file) + " of `" + op.name +
+                                 "` is for the vulkan backend; elsewhere its reference is computed");
   }
   return true;
 }

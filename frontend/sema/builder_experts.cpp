@@ -41,8 +41,7 @@ Value FunctionBuilder::moe(OpCall& call) {
   const auto results = from_table(OpKind::moe, given, call);
   if (!results) return Value::error();
   const graph::Op& op = blocks_.back().block.ops.back();
-  const graph::Type inner =
-      graph::tensor(type(*op.operands[0]).dtype, {type(*op.operands[3]).shape[1]});
+  const graph::Type inner = graph::tensor(type(*op.operands[0]).dtype, {type(*op.operands[3]).shape[1]});
   if (!gated(fn, inner, call)) return Value::error();
   return as_value(*results);
 }
@@ -69,12 +68,12 @@ bool FunctionBuilder::gated(const Argument& argument, graph::Type row, OpCall& c
     if (elementwise && std::none_of(op.operands.begin(), op.operands.end(), outside)) continue;
     fail(code::wrong_operand, argument.span,
          "`gated` stands between the products of one expert: it takes numbers and elementwise operations on its two "
-         "arguments, and no `" + (elementwise ? op.source : std::string(graph::info(op.kind).name)) + "`");
+         "arguments, and no `" +
+             (elementwise ? op.source : std::string(graph::info(op.kind).name)) + "`");
     return false;
   }
   if (outside(result) || type(*result) != row) {
-    fail(code::shape_mismatch, argument.span,
-         "`gated` gives " + shown(*result) + ", and takes and gives " + graph::text(row, dims()));
+    fail(code::shape_mismatch, argument.span, "`gated` gives " + shown(*result) + ", and takes and gives " + graph::text(row, dims()));
     return false;
   }
   body.results = {*result};

@@ -31,8 +31,7 @@ Value FunctionBuilder::member(std::size_t index, source::Span use) {
 }
 
 // A member of the class that `path` leads to; `own`: of the text that is being run, which alone reaches states.
-Value FunctionBuilder::member_of(ClassInfo& owner, std::size_t index, const MemberPath& path, source::Span use,
-                                 bool own) {
+Value FunctionBuilder::member_of(ClassInfo& owner, std::size_t index, const MemberPath& path, source::Span use, bool own) {
   Instance& instance = *owner.instance;
   const MemberDef& def = instance.def.members[index];
   const Slot& slot = instance.slots[index];
@@ -60,8 +59,7 @@ Value FunctionBuilder::member_of(ClassInfo& owner, std::size_t index, const Memb
   graph::Class& made = in_.class_of(owner);
   switch (def.kind) {
     case MemberKind::param:
-      return tensor(
-          weight(owner, static_cast<std::uint32_t>(index), path.then(def.name, made.weights[slot.index].path), use));
+      return tensor(weight(owner, static_cast<std::uint32_t>(index), path.then(def.name, made.weights[slot.index].path), use));
     case MemberKind::constant:
       if (init_const_ && own && frames_.size() == 1 && slot.index >= *init_const_) {
         fail(code::member_cycle, use,
@@ -164,8 +162,7 @@ Value FunctionBuilder::field(const Value& object, const ast::Name& name) {
   }
   const Member& member = *object.as_member();
   if (const auto* list = dynamic_cast<const ListMember*>(&member)) {
-    fail(code::unknown_field, name.span,
-         "`" + list->name + "` is a list of children: `" + name.text + "` belongs to one of them")
+    fail(code::unknown_field, name.span, "`" + list->name + "` is a list of children: `" + name.text + "` belongs to one of them")
         .label(list->declared, "declared here")
         .help("take one (`" + list->name + "[0]." + name.text + "`), or run over them with `for`");
     return Value::error();
@@ -181,8 +178,7 @@ Value FunctionBuilder::field(const Value& object, const ast::Name& name) {
   if (!index) {
     std::vector<std::string> names;
     for (const MemberDef& m : def.members) names.push_back(m.name);
-    fail(code::unknown_field, name.span,
-         "the module `" + def.name() + "` of `" + child->name + "` has no member `" + name.text + "`")
+    fail(code::unknown_field, name.span, "the module `" + def.name() + "` of `" + child->name + "` has no member `" + name.text + "`")
         .label(def.symbol->span, "declared here")
         .help(diag::did_you_mean(name.text, names));
     return Value::error();

@@ -38,16 +38,14 @@ Value FunctionBuilder::call_op(std::string_view name, std::span<const Argument> 
   if (name == "route") return route(call);
   if (name == "moe") return moe(call);
   const graph::OpInfo* row = graph::find_op(table_name(name));
-  if (row == nullptr || !graph::carried_out(*row))
-    return not_carried_out(span, "the operation `" + std::string(name) + "` is");
+  if (row == nullptr || !graph::carried_out(*row)) return not_carried_out(span, "the operation `" + std::string(name) + "` is");
   if (!row->state_name.empty()) return state_op(*row, call);
   return simple_op(row->kind, call);
 }
 
 // ---- through the table ----------------------------------------------------------------------------------------------
 
-std::optional<graph::AttrValue> FunctionBuilder::attribute(const graph::AttrSpec& spec, const Argument& argument,
-                                                           std::string_view op) {
+std::optional<graph::AttrValue> FunctionBuilder::attribute(const graph::AttrSpec& spec, const Argument& argument, std::string_view op) {
   const Value& v = argument.value;
   attribute_spans_[std::string(spec.name)] = argument.span;
   const auto wrong = [&](const std::string& wanted) -> std::optional<graph::AttrValue> {
@@ -112,15 +110,13 @@ Value FunctionBuilder::simple_op(OpKind kind, OpCall& call) {
   return results ? as_value(*results) : Value::error();
 }
 
-std::optional<std::vector<ValueId>> FunctionBuilder::from_table(OpKind kind, std::span<const Argument* const> given,
-                                                                const OpCall& call) {
+std::optional<std::vector<ValueId>> FunctionBuilder::from_table(OpKind kind, std::span<const Argument* const> given, const OpCall& call) {
   const graph::OpInfo& row = graph::info(kind);
   // A number beside an integer tensor is an integer, so that positions + 1 stays one.
   const graph::Type* beside = nullptr;
   if (row.elementwise) {
     for (const Argument* argument : given) {
-      if (argument != nullptr && argument->value.is(ValueKind::tensor) && beside == nullptr)
-        beside = &argument->value.as_graph().type;
+      if (argument != nullptr && argument->value.is(ValueKind::tensor) && beside == nullptr) beside = &argument->value.as_graph().type;
     }
   }
   std::vector<Operand> operands;
@@ -146,8 +142,7 @@ std::optional<std::vector<ValueId>> FunctionBuilder::from_table(OpKind kind, std
     }
     const graph::AttrSpec& spec = row.attrs[i - row.operands.size()];
     if (argument.value.is_none() || argument.value.is(ValueKind::absent)) {
-      fail(code::none_used, argument.span,
-           "`" + std::string(spec.name) + "` of `" + call.name + "` cannot be left out");
+      fail(code::none_used, argument.span, "`" + std::string(spec.name) + "` of `" + call.name + "` cannot be left out");
       ok = false;
       continue;
     }
@@ -174,8 +169,7 @@ Value FunctionBuilder::attend(OpCall& call) {
   }
   std::vector<Expressions::ParamSpec> specs;
   if (state != nullptr) specs = {{"q", true}, {"cache", true}, {"at", true}, {"sinks", false}};
-  else
-    specs = {{"q", true}, {"k", true}, {"v", true}, {"at", false}, {"sinks", false}, {"keep", false}, {"bias", false}};
+  else specs = {{"q", true}, {"k", true}, {"v", true}, {"at", false}, {"sinks", false}, {"keep", false}, {"bias", false}};
   const std::size_t operands_end = specs.size();
   for (const graph::AttrSpec& a : row.attrs) specs.push_back({a.name, !a.optional});
   std::vector<const Argument*> given;
@@ -237,14 +231,12 @@ Value FunctionBuilder::state_op(const graph::OpInfo& row, OpCall& call) {
 
   const Argument& state_argument = *given[state_at];
   const StateMember* state = nullptr;
-  if (state_argument.value.is(ValueKind::member))
-    state = dynamic_cast<const StateMember*>(state_argument.value.as_member().get());
+  if (state_argument.value.is(ValueKind::member)) state = dynamic_cast<const StateMember*>(state_argument.value.as_member().get());
   bool ok = state != nullptr;
   if (!ok && !state_argument.value.is_error())
     fail(code::wrong_operand, state_argument.span,
          "`" + std::string(row.state_name) + "` of `" + call.name + "` is a state, not " +
-             (state_argument.value.is(ValueKind::member) ? state_argument.value.as_member()->describe()
-                                                         : kind_name(state_argument.value)));
+             (state_argument.value.is(ValueKind::member) ? state_argument.value.as_member()->describe() : kind_name(state_argument.value)));
   std::vector<Operand> operands;
   Attrs attrs;
   for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -281,8 +273,7 @@ Value FunctionBuilder::state_op(const graph::OpInfo& row, OpCall& call) {
 // ---- what stands for several operations -----------------------------------------------------------------------------
 
 // transformers' table of activations, as far as it goes without parameters.
-std::optional<ValueId> FunctionBuilder::activation(std::string_view name, ValueId x, source::Span name_span,
-                                                   source::Span span) {
+std::optional<ValueId> FunctionBuilder::activation(std::string_view name, ValueId x, source::Span name_span, source::Span span) {
   struct Row {
     std::string_view name;
     OpKind kind;
@@ -345,11 +336,9 @@ Value FunctionBuilder::softcap(OpCall& call) {
            "the cap is a number above 0, known early, not " + (c.is_number() ? show_formula(c) : kind_name(c)));
     return Value::error();
   }
-  auto y = emit_one(OpKind::div, {{*x, given[0]->span}, {literal(c.as_real(), given[1]->span), given[1]->span}}, {},
-                    call.span);
+  auto y = emit_one(OpKind::div, {{*x, given[0]->span}, {literal(c.as_real(), given[1]->span), given[1]->span}}, {}, call.span);
   if (y) y = emit_one(OpKind::tanh, {{*y, call.span}}, {}, call.span);
-  if (y)
-    y = emit_one(OpKind::mul, {{*y, call.span}, {literal(c.as_real(), given[1]->span), given[1]->span}}, {}, call.span);
+  if (y) y = emit_one(OpKind::mul, {{*y, call.span}, {literal(c.as_real(), given[1]->span), given[1]->span}}, {}, call.span);
   return y ? tensor(*y) : Value::error();
 }
 
@@ -368,14 +357,12 @@ Value FunctionBuilder::clamp(OpCall& call) {
 
 // max(a, b, …) of several; max(x; axis, where) over an axis of one.
 Value FunctionBuilder::extreme(OpCall& call, bool largest) {
-  const auto positional =
-      std::count_if(call.arguments.begin(), call.arguments.end(), [](const Argument& a) { return a.name.empty(); });
+  const auto positional = std::count_if(call.arguments.begin(), call.arguments.end(), [](const Argument& a) { return a.name.empty(); });
   if (positional < 2) return simple_op(largest ? OpKind::max_reduce : OpKind::min_reduce, call);
   const graph::Type* beside = nullptr;
   for (const Argument& argument : call.arguments) {
     if (!argument.name.empty()) {
-      fail(code::wrong_arguments, argument.name_span,
-           "`" + call.name + "` of several takes no `" + std::string(argument.name) + "`");
+      fail(code::wrong_arguments, argument.name_span, "`" + call.name + "` of several takes no `" + std::string(argument.name) + "`");
       return Value::error();
     }
     if (beside == nullptr && argument.value.is(ValueKind::tensor)) beside = &argument.value.as_graph().type;
@@ -454,9 +441,8 @@ Value FunctionBuilder::reshaped(OpCall& call) {
       complete = complete && size && a.formula;
       if (!complete) continue;
       const auto product = dims().value(one.dim);
-      formula = formula ? binary_formula("*", precedence::product, formula, a.formula,
-                                         product ? std::to_string(*product) : "?")
-                        : a.formula;
+      formula =
+          formula ? binary_formula("*", precedence::product, formula, a.formula, product ? std::to_string(*product) : "?") : a.formula;
     }
     one.formula = complete ? formula : nullptr;
     wanted.push_back(one);
@@ -524,7 +510,9 @@ Value FunctionBuilder::tensor_of(OpCall& call) {
     const bool list = given[0]->value.is(ValueKind::list);
     fail(code::wrong_type, given[0]->span,
          "`tensor` takes a list of numbers, or of true and false, or of such lists of equal length, and not " +
-             (!list ? kind_name(given[0]->value) : values.empty() ? "an empty list" : "a list that is none of these"));
+             (!list            ? kind_name(given[0]->value)
+              : values.empty() ? "an empty list"
+                               : "a list that is none of these"));
     return Value::error();
   }
   std::optional<ValueId> id;
@@ -572,8 +560,7 @@ Value FunctionBuilder::einsum(OpCall& call) {
   const auto positional = static_cast<std::size_t>(
       std::count_if(call.arguments.begin(), call.arguments.end(), [](const Argument& a) { return a.name.empty(); }));
   static constexpr std::string_view names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
-  for (std::size_t i = 1; i < std::max<std::size_t>(positional, 2) && i <= std::size(names); ++i)
-    specs.push_back({names[i - 1], true});
+  for (std::size_t i = 1; i < std::max<std::size_t>(positional, 2) && i <= std::size(names); ++i) specs.push_back({names[i - 1], true});
   std::vector<const Argument*> given;
   if (!call.arrange(specs, given)) return Value::error();
   auto formula = attribute({"formula", graph::AttrType::string, false}, *given[0], call.name);

@@ -13,10 +13,8 @@ using graph::ValueId;
 
 // ---- results --------------------------------------------------------------------------------------------------------
 
-std::optional<std::vector<ValueId>> FunctionBuilder::results_of(const Value& returned,
-                                                                const SignaturePattern& signature,
-                                                                const MemberDef& method, const Instance& instance,
-                                                                Ellipsis& ellipsis) {
+std::optional<std::vector<ValueId>> FunctionBuilder::results_of(const Value& returned, const SignaturePattern& signature,
+                                                                const MemberDef& method, const Instance& instance, Ellipsis& ellipsis) {
   const auto& decl = ast::as<ast::MethodMember>(*method.item);
   const ast::ReturnStatement* statement = nullptr;
   for (const ast::StatementPtr& s : decl.body.statements) {
@@ -31,8 +29,8 @@ std::optional<std::vector<ValueId>> FunctionBuilder::results_of(const Value& ret
   };
   if (signature.results && signature.results->size() != values.size()) {
     fail(code::signature_mismatch, statement == nullptr ? decl.signature.name.span : statement->span,
-         "`" + method.name + "` of `" + instance.def.name() + "` returns " + counted(values.size(), "result") +
-             ", and declares " + std::to_string(signature.results->size()))
+         "`" + method.name + "` of `" + instance.def.name() + "` returns " + counted(values.size(), "result") + ", and declares " +
+             std::to_string(signature.results->size()))
         .label(decl.signature.span, "declared here")
         .help(statement == nullptr ? "its last statement gives the result: `return …`" : "");
     return std::nullopt;
@@ -48,9 +46,8 @@ std::optional<std::vector<ValueId>> FunctionBuilder::results_of(const Value& ret
     if (signature.results) {
       const TypePattern& declared = (*signature.results)[i].type;
       if (const auto problem = mismatch(declared, type(*id), dims(), ellipsis)) {
-        auto message = fail(
-            code::signature_mismatch, place(i),
-            "`" + method.name + "` of `" + instance.def.name() + "` does not return what it declares: " + *problem);
+        auto message = fail(code::signature_mismatch, place(i),
+                            "`" + method.name + "` of `" + instance.def.name() + "` does not return what it declares: " + *problem);
         message.mark("this is " + shown(*id, &declared))
             .label(declared.span, "declared as " + wanted(declared, *id))
             .help(advice_on_type(declared, *id, place(i)));

@@ -58,9 +58,7 @@ Value FunctionBuilder::binary(ast::BinaryOp op, const Value& a, const Value& b, 
   if (op == ast::BinaryOp::mul && is_one(a) && is_float_tensor(b)) return b;
   const OpKind kind = kind_of(op);
   const bool divides = kind == OpKind::div || kind == OpKind::pow;
-  const auto beside = [&](const Value& other) {
-    return other.is(ValueKind::tensor) && !divides ? &other.as_graph().type : nullptr;
-  };
+  const auto beside = [&](const Value& other) { return other.is(ValueKind::tensor) && !divides ? &other.as_graph().type : nullptr; };
   const auto x = promote(a, span, beside(b));
   const auto y = promote(b, span, beside(a));
   if (!x || !y) return Value::error();
@@ -70,8 +68,7 @@ Value FunctionBuilder::binary(ast::BinaryOp op, const Value& a, const Value& b, 
 
 // ---- as -------------------------------------------------------------------------------------------------------------
 
-std::optional<ValueId> FunctionBuilder::reshape(ValueId x, const std::vector<AxisText>& axes, source::Span x_span,
-                                                source::Span span) {
+std::optional<ValueId> FunctionBuilder::reshape(ValueId x, const std::vector<AxisText>& axes, source::Span x_span, source::Span span) {
   graph::Type wanted = type(x);
   wanted.shape.clear();
   for (const AxisText& axis : axes) wanted.shape.push_back(axis.dim);
@@ -87,8 +84,8 @@ std::optional<ValueId> FunctionBuilder::reshape(ValueId x, const std::vector<Axi
   for (const graph::DimId dim : type(x).shape) have = dims().mul(have, dim);
   for (const graph::DimId dim : wanted.shape) want = dims().mul(want, dim);
   if (!graph::DimTable::same(have, want)) {
-    auto message = fail(code::shape_mismatch, span,
-                        "the axes do not multiply out: " + dims().text(have) + " elements as " + dims().text(want));
+    auto message =
+        fail(code::shape_mismatch, span, "the axes do not multiply out: " + dims().text(have) + " elements as " + dims().text(want));
     message.mark("wanted " + shape_with_values(axes, dims()));
     message.note("found " + shown(x));
     std::vector<AxisText> both = axes;
@@ -109,8 +106,7 @@ std::optional<std::vector<AxisText>> FunctionBuilder::sizes_of(const std::vector
     if (axis.ellipsis) {
       const Ellipsis& any = frames_.back().ellipsis;
       if (!any) {
-        fail(code::shape_mismatch, axis.span,
-             "`...` stands for the axes that it has in the signature, and there it is not");
+        fail(code::shape_mismatch, axis.span, "`...` stands for the axes that it has in the signature, and there it is not");
         return std::nullopt;
       }
       for (const graph::DimId dim : *any) out.push_back({dim, nullptr, false});
@@ -137,8 +133,7 @@ Value FunctionBuilder::cast(const Value& value, const CastTarget& target, source
   }
   if (dtype) {
     if (!graph::is_value_dtype(*dtype)) {
-      fail(code::unknown_type, target.span,
-           "no value can be " + std::string(name(*dtype)) + ": only files hold such numbers");
+      fail(code::unknown_type, target.span, "no value can be " + std::string(name(*dtype)) + ": only files hold such numbers");
       return Value::error();
     }
     wanted.dtype = *dtype;
@@ -149,12 +144,10 @@ Value FunctionBuilder::cast(const Value& value, const CastTarget& target, source
         return Value::error();
       }
       if (target.bound->is_error()) return Value::error();
-      wanted.index_bound =
-          target.bound->is(ValueKind::dim) ? target.bound->as_dim() : dims().constant(target.bound->as_int());
+      wanted.index_bound = target.bound->is(ValueKind::dim) ? target.bound->as_dim() : dims().constant(target.bound->as_int());
     }
     if (wanted != type(id) || (in_.keep_casts && *dtype == DType::f32)) {
-      const auto cast = emit_one(OpKind::cast, {{id, span}}, {{"dtype", std::string(name(*dtype))}}, span,
-                                 {"", nullptr, &wanted, nullptr});
+      const auto cast = emit_one(OpKind::cast, {{id, span}}, {{"dtype", std::string(name(*dtype))}}, span, {"", nullptr, &wanted, nullptr});
       if (!cast) return Value::error();
       id = *cast;
     }
@@ -176,16 +169,14 @@ Value FunctionBuilder::slice(const Value& x, std::span<const SliceValue> slices,
   if (!start) return Value::error();
   ValueId id = *start;
   const std::size_t rank = type(id).shape.size();
-  const auto dots = std::count_if(slices.begin(), slices.end(),
-                                  [](const SliceValue& s) { return s.kind == ast::SliceKind::ellipsis; });
+  const auto dots = std::count_if(slices.begin(), slices.end(), [](const SliceValue& s) { return s.kind == ast::SliceKind::ellipsis; });
   const std::size_t fixed = slices.size() - static_cast<std::size_t>(dots);
   if (dots > 1) {
     fail(code::shape_mismatch, span, "`...` stands twice in one slice");
     return Value::error();
   }
   if (fixed > rank) {
-    fail(code::shape_mismatch, slices[rank].span,
-         "there are " + counted(fixed, "slice") + " for " + counted(rank, "axis", "axes"))
+    fail(code::shape_mismatch, slices[rank].span, "there are " + counted(fixed, "slice") + " for " + counted(rank, "axis", "axes"))
         .note("it is " + shown(id));
     return Value::error();
   }
@@ -213,8 +204,7 @@ Value FunctionBuilder::slice(const Value& x, std::span<const SliceValue> slices,
           }
           if (end->is(ValueKind::integer) || end->is(ValueKind::dim)) continue;
           if (end->is_error()) return Value::error();
-          auto message =
-              fail(code::wrong_operand, s.span, "a slice has whole numbers and sizes, not " + kind_name(*end));
+          auto message = fail(code::wrong_operand, s.span, "a slice has whole numbers and sizes, not " + kind_name(*end));
           if (end->is(ValueKind::tensor)) message.help("rows by an index tensor are `take(x, rows)`");
           return Value::error();
         }

@@ -17,9 +17,7 @@ using RealFunction = double (*)(double);
 
 double sigmoid(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
 
-double gelu_tanh(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-}
+double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); }
 
 // The same meaning as the elementwise operations on tensors.
 const std::map<std::string_view, RealFunction>& real_functions() {
@@ -48,13 +46,10 @@ const std::map<std::string_view, RealFunction>& real_functions() {
 }
 
 FormulaPtr called(const Builtin& function, std::span<const Argument> arguments, const std::string& result) {
-  const bool explained =
-      std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.formula() != nullptr; });
+  const bool explained = std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.formula() != nullptr; });
   if (!explained) return nullptr;
   std::vector<FormulaPtr> operands;
-  for (const Argument& a : arguments) {
-    operands.push_back(a.value.formula() ? a.value.formula() : constant_formula(show(a.value)));
-  }
+  for (const Argument& a : arguments) { operands.push_back(a.value.formula() ? a.value.formula() : constant_formula(show(a.value))); }
   return call_formula(std::string(function.name), std::move(operands), result);
 }
 
@@ -89,14 +84,13 @@ class StaticCall {
  private:
   const Value& value(std::size_t i) const { return arguments_[i].value; }
   bool all_integers() const {
-    return std::all_of(arguments_.begin(), arguments_.end(),
-                       [](const Argument& a) { return a.value.is(ValueKind::integer); });
+    return std::all_of(arguments_.begin(), arguments_.end(), [](const Argument& a) { return a.value.is(ValueKind::integer); });
   }
   Value result(const Value& v) const { return v.with_formula(called(function_, arguments_, show(v))); }
 
   Value finite(double r) {
-    const bool finite_in = std::all_of(arguments_.begin(), arguments_.end(),
-                                       [](const Argument& a) { return std::isfinite(a.value.as_real()); });
+    const bool finite_in =
+        std::all_of(arguments_.begin(), arguments_.end(), [](const Argument& a) { return std::isfinite(a.value.as_real()); });
     if (std::isnan(r) || (finite_in && std::isinf(r))) return no_result();
     return result(Value::real(r));
   }
@@ -119,14 +113,13 @@ class StaticCall {
   void wrong(const Argument& a, std::string_view wanted) {
     if (ex_.unusable(a.value, a.span)) return;
     if (a.value.is(ValueKind::dim)) {
-      ex_.fail(diag::code::run_time_size, a.span,
-               "`" + ex_.text(a.span) + "` is a size of run time: `" + std::string(function_.name) +
-                   "` needs a number that is known early");
+      ex_.fail(
+          diag::code::run_time_size, a.span,
+          "`" + ex_.text(a.span) + "` is a size of run time: `" + std::string(function_.name) + "` needs a number that is known early");
       return;
     }
     ex_.fail(diag::code::wrong_operand, a.span,
-             "`" + std::string(function_.name) + "` takes " + std::string(wanted) + ", not " + kind_name(a.value),
-             {&a.value});
+             "`" + std::string(function_.name) + "` takes " + std::string(wanted) + ", not " + kind_name(a.value), {&a.value});
   }
 
   Value length() {
@@ -176,8 +169,7 @@ class StaticCall {
     graph::DimTable& dims = ex_.evaluator().dims();
     graph::DimId a = value(0).as_dim();
     if (b < 1) {
-      ex_.fail(diag::code::run_time_size, span_,
-               "a size of run time is divided by a number of at least 1: found " + explained(value(1)));
+      ex_.fail(diag::code::run_time_size, span_, "a size of run time is divided by a number of at least 1: found " + explained(value(1)));
       return Value::error();
     }
     if (up) a = dims.add(a, dims.constant(b - 1));
@@ -220,12 +212,10 @@ class StaticCall {
     if (!numbers()) return Value::error();
     if (value(1).as_real() > value(2).as_real()) {
       ex_.fail(diag::code::wrong_operand, span_,
-               "the bounds of `clamp` are the wrong way round: " + show(value(1)) + " and " + show(value(2)),
-               {&value(1), &value(2)});
+               "the bounds of `clamp` are the wrong way round: " + show(value(1)) + " and " + show(value(2)), {&value(1), &value(2)});
       return Value::error();
     }
-    if (all_integers())
-      return result(Value::integer(std::clamp(value(0).as_int(), value(1).as_int(), value(2).as_int())));
+    if (all_integers()) return result(Value::integer(std::clamp(value(0).as_int(), value(1).as_int(), value(2).as_int())));
     return result(Value::real(std::clamp(value(0).as_real(), value(1).as_real(), value(2).as_real())));
   }
 
@@ -253,16 +243,14 @@ bool has_graph(const Value& v) {
 
 Value Expressions::call_builtin(const Builtin& function, std::span<const Argument> arguments, source::Span span) {
   const std::string name(function.name);
-  const bool graph =
-      std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return has_graph(a.value); });
+  const bool graph = std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return has_graph(a.value); });
   const bool named = std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return !a.name.empty(); });
 
   if (graph && function.on_tensors) {
     if (!have_tensors(span, "`" + name + "`")) return Value::error();
     return st_.tensors->call_op(function.name, arguments, span);
   }
-  if (graph && st_.tensors != nullptr && name == "len" && arguments.size() == 1 &&
-      arguments[0].value.is(ValueKind::member)) {
+  if (graph && st_.tensors != nullptr && name == "len" && arguments.size() == 1 && arguments[0].value.is(ValueKind::member)) {
     const auto elements = st_.tensors->elements(arguments[0].value);
     if (elements) return Value::integer(static_cast<std::int64_t>(elements->size()));
   }
@@ -276,8 +264,7 @@ Value Expressions::call_builtin(const Builtin& function, std::span<const Argumen
     fail(diag::code::wrong_arguments, span,
          named ? "`" + name + "` has no named arguments"
                : "`" + name + "` takes " + std::to_string(function.min_arguments) +
-                     (function.max_arguments == function.min_arguments ? "" : " or more") + " arguments, not " +
-                     std::to_string(count))
+                     (function.max_arguments == function.min_arguments ? "" : " or more") + " arguments, not " + std::to_string(count))
         .note(std::string(function.doc));
     return Value::error();
   }

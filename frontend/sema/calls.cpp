@@ -33,8 +33,7 @@ Value Expressions::eval_call(const ast::CallExpr& expr, const Environment& env) 
     }
     if (object.is(ValueKind::member)) {
       const std::vector<Argument> args = arguments(expr.args, env);
-      if (std::any_of(args.begin(), args.end(), [](const Argument& a) { return a.value.is_error(); }))
-        return Value::error();
+      if (std::any_of(args.begin(), args.end(), [](const Argument& a) { return a.value.is_error(); })) return Value::error();
       if (!have_tensors(expr.span, "`" + member->name.text + "`")) return Value::error();
       return st_.tensors->call_member(object, member->name.text, args, expr.span);
     }
@@ -45,11 +44,9 @@ Value Expressions::eval_call(const ast::CallExpr& expr, const Environment& env) 
   return call_value(callee, arguments(expr.args, env), expr.callee->span, expr.span);
 }
 
-Value Expressions::call_value(const Value& callee, std::span<const Argument> arguments, source::Span callee_span,
-                              source::Span span) {
+Value Expressions::call_value(const Value& callee, std::span<const Argument> arguments, source::Span callee_span, source::Span span) {
   if (unusable(callee, callee_span)) return Value::error();
-  const bool failed =
-      std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.is_error(); });
+  const bool failed = std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.is_error(); });
   switch (callee.kind()) {
     case ValueKind::closure: return call_closure(callee.as_closure(), arguments, span);
     case ValueKind::recipe:
@@ -64,8 +61,8 @@ Value Expressions::call_value(const Value& callee, std::span<const Argument> arg
       if (!have_tensors(span, callee.as_member()->describe())) return Value::error();
       return st_.tensors->call_member(callee, {}, arguments, span);
     default: {
-      auto message = fail(diag::code::not_callable, callee_span,
-                          "`" + text(callee_span) + "` is " + kind_name(callee) + " and cannot be called");
+      auto message =
+          fail(diag::code::not_callable, callee_span, "`" + text(callee_span) + "` is " + kind_name(callee) + " and cannot be called");
       if (callee.is(ValueKind::tensor)) message.help("elements are read with brackets: `" + text(callee_span) + "[…]`");
       if (callee.is(ValueKind::interface)) message.help("an interface stands where a type is asked");
       return Value::error();
@@ -73,8 +70,8 @@ Value Expressions::call_value(const Value& callee, std::span<const Argument> arg
   }
 }
 
-Value Expressions::call_recipe(const Recipe& recipe, std::span<const Argument> arguments, source::Span callee_span,
-                               source::Span span, ValueKind kind) {
+Value Expressions::call_recipe(const Recipe& recipe, std::span<const Argument> arguments, source::Span callee_span, source::Span span,
+                               ValueKind kind) {
   const bool is_module = kind == ValueKind::recipe;
   const std::string name = recipe.symbol == nullptr ? "plain" : recipe.symbol->name;
   // A module that has no list of parameters may be called with none.
@@ -89,8 +86,7 @@ Value Expressions::call_recipe(const Recipe& recipe, std::span<const Argument> a
     return Value::error();
   }
   const Symbol& symbol = *recipe.symbol;
-  const auto& params =
-      is_module ? ast::as<ast::ModuleDecl>(*symbol.decl).params : ast::as<ast::EncodingDecl>(*symbol.decl).params;
+  const auto& params = is_module ? ast::as<ast::ModuleDecl>(*symbol.decl).params : ast::as<ast::EncodingDecl>(*symbol.decl).params;
   Environment scope(symbol.file);
   auto bound = bind(params, arguments, "the " + std::string(word(symbol)) + " `" + name + "`", span, scope);
   if (!bound) return Value::error();
@@ -109,8 +105,7 @@ Value Expressions::call_closure(const Closure& function, std::span<const Argumen
   if (st_.calls.size() >= ev_.limits_.call_depth) {
     if (!st_.exhausted) {
       st_.exhausted = true;
-      fail(diag::code::too_much_work, span,
-           "fns call each other more than " + std::to_string(ev_.limits_.call_depth) + " deep here")
+      fail(diag::code::too_much_work, span, "fns call each other more than " + std::to_string(ev_.limits_.call_depth) + " deep here")
           .help("`" + name + "` seems to call itself without end");
     }
     return Value::error();
@@ -137,8 +132,7 @@ Value Expressions::call_closure(const Closure& function, std::span<const Argumen
   if (st_.tensors != nullptr) st_.tensors->leave_function();
   st_.calls.pop_back();
   // The body was looked at for mistakes of its own.
-  const bool failed =
-      std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.is_error(); });
+  const bool failed = std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.is_error(); });
   return failed ? Value::error() : result;
 }
 
@@ -153,8 +147,8 @@ void declared_at(diag::Builder& message, const Expressions::ParamSpec& param, st
 
 }  // namespace
 
-bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Argument> arguments,
-                          std::string_view owner, source::Span span, std::vector<const Argument*>& arranged) {
+bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Argument> arguments, std::string_view owner, source::Span span,
+                          std::vector<const Argument*>& arranged) {
   arranged.assign(params.size(), nullptr);
   bool fits = true;
   std::size_t positional = 0;
@@ -179,8 +173,7 @@ bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Arg
       }
     } else {
       named_seen = true;
-      const auto it =
-          std::find_if(params.begin(), params.end(), [&](const ParamSpec& p) { return p.name == argument.name; });
+      const auto it = std::find_if(params.begin(), params.end(), [&](const ParamSpec& p) { return p.name == argument.name; });
       if (it == params.end()) {
         std::vector<std::string> names;
         for (const ParamSpec& param : params) names.emplace_back(param.name);
@@ -219,8 +212,7 @@ bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Arg
     unfilled.push_back(&params[i]);
   }
   if (!missing.empty() && fits) {
-    auto message =
-        fail(diag::code::wrong_arguments, span, std::string(owner) + " lacks " + listed(missing, 12) + " here");
+    auto message = fail(diag::code::wrong_arguments, span, std::string(owner) + " lacks " + listed(missing, 12) + " here");
     constexpr std::size_t most_shown = 2;
     for (std::size_t i = 0; i < std::min(unfilled.size(), most_shown); ++i)
       declared_at(message, *unfilled[i], missing[i] + " is declared here");
@@ -236,12 +228,10 @@ bool Expressions::arrange(std::span<const ParamSpec> params, std::span<const Arg
 }
 
 std::optional<std::vector<std::pair<std::string, Value>>> Expressions::bind(const std::vector<ast::Param>& params,
-                                                                            std::span<const Argument> arguments,
-                                                                            std::string_view owner, source::Span span,
-                                                                            Environment& scope) {
+                                                                            std::span<const Argument> arguments, std::string_view owner,
+                                                                            source::Span span, Environment& scope) {
   std::vector<ParamSpec> specs;
-  for (const ast::Param& param : params)
-    specs.push_back({param.name.text, param.default_value == nullptr, param.name.span});
+  for (const ast::Param& param : params) specs.push_back({param.name.text, param.default_value == nullptr, param.name.span});
   std::vector<const Argument*> arranged;
   if (!arrange(specs, arguments, owner, span, arranged)) return std::nullopt;
 
@@ -255,8 +245,7 @@ std::optional<std::vector<std::pair<std::string, Value>>> Expressions::bind(cons
     Value value = given != nullptr ? given->value : eval(*param.default_value, scope);
     const source::Span use = given != nullptr ? given->span : param.default_value->span;
     if (!value.is_error()) {
-      value =
-          conform(value, *param.type, scope, "the argument `" + param.name.text + "` of " + std::string(owner), use);
+      value = conform(value, *param.type, scope, "the argument `" + param.name.text + "` of " + std::string(owner), use);
     }
     // What a default gives has the parameter's name; what is given keeps its own.
     value = given != nullptr ? parameter(param.name.text, value) : named(param.name.text, value);

@@ -97,7 +97,8 @@ class Lists {
       case ast::ExprKind::call: return call(ast::as<ast::CallExpr>(e));
       default: break;
     }
-    return refuse(e, "an encoding's value is made by + - * /, `as f32`, slices [..., a..b], repeat, flatten, unflatten, nibbles, e2m1 and exp2");
+    return refuse(
+        e, "an encoding's value is made by + - * /, `as f32`, slices [..., a..b], repeat, flatten, unflatten, nibbles, e2m1 and exp2");
   }
 
  private:
@@ -163,7 +164,8 @@ bool CheckpointRulesReader::encoding_of(Block&, const Recipe& recipe, source::Sp
     const ast::Axis& axis = decl.shape.axes[i];
     const auto* name = axis.size ? ast::try_as<ast::NameExpr>(axis.size) : nullptr;
     if ((axis.ellipsis && i > 0) || (!axis.ellipsis && name == nullptr)) {
-      in_.sink().error(code::not_carried_out, axis.span, "an encoding is of named axes, the last ones of a tensor: others are not carried out yet");
+      in_.sink().error(code::not_carried_out, axis.span,
+                       "an encoding is of named axes, the last ones of a tensor: others are not carried out yet");
       return false;
     }
     to.axes += (to.axes.empty() ? "" : " ") + (axis.ellipsis ? std::string("...") : name->name.text);
@@ -172,11 +174,13 @@ bool CheckpointRulesReader::encoding_of(Block&, const Recipe& recipe, source::Sp
     const auto* type = ast::try_as<ast::NamedType>(part.type);
     const std::string dtype = type != nullptr && type->path.parts.size() == 1 ? type->path.parts[0].text : "";
     if (type == nullptr || !type->shape || !encoding_from_name(dtype)) {
-      in_.sink().error(code::bad_rule, part.span, "a part is a stored type and a shape, as u8[..., n], not `" + in_.source_text(part.type->span) + "`");
+      in_.sink().error(code::bad_rule, part.span,
+                       "a part is a stored type and a shape, as u8[..., n], not `" + in_.source_text(part.type->span) + "`");
       return false;
     }
     std::string shape;
-    for (const ast::Axis& axis : type->shape->axes) shape += (shape.empty() ? "" : " ") + (axis.ellipsis ? std::string("...") : lists.size(*axis.size));
+    for (const ast::Axis& axis : type->shape->axes)
+      shape += (shape.empty() ? "" : " ") + (axis.ellipsis ? std::string("...") : lists.size(*axis.size));
     to.parts.push_back({part.name.text, part.at.value, dtype, "(" + shape + ")"});
   }
   to.value = lists.value(*decl.value);

@@ -20,10 +20,14 @@ struct Signature {
   std::size_t least, most;
 };
 constexpr Signature signatures[] = {
-    {TransformKind::transpose, 2, 2}, {TransformKind::reshape, 1, 1},
-    {TransformKind::stack, 1, 1},     {TransformKind::split, 1, 1},
-    {TransformKind::concat, 2, 2},    {TransformKind::unzip, 1, 1},
-    {TransformKind::deinterleave_rope_rows, 1, 2}, {TransformKind::offset, 1, 1},
+    {TransformKind::transpose, 2, 2},
+    {TransformKind::reshape, 1, 1},
+    {TransformKind::stack, 1, 1},
+    {TransformKind::split, 1, 1},
+    {TransformKind::concat, 2, 2},
+    {TransformKind::unzip, 1, 1},
+    {TransformKind::deinterleave_rope_rows, 1, 2},
+    {TransformKind::offset, 1, 1},
     {TransformKind::cast, 1, 1},
 };
 
@@ -37,8 +41,8 @@ std::optional<std::string> CheckpointRulesReader::via_text(Block& block, const s
   const Environment env = block.info.instance->environment(block.level);
   std::string text;
   for (const ast::Call& call : via) {
-    const auto* it = std::find_if(std::begin(signatures), std::end(signatures),
-                                  [&](const Signature& s) { return name(s.kind) == call.name.text; });
+    const auto* it =
+        std::find_if(std::begin(signatures), std::end(signatures), [&](const Signature& s) { return name(s.kind) == call.name.text; });
     if (it == std::end(signatures)) {
       std::vector<std::string> names;
       for (const Signature& s : signatures) names.emplace_back(name(s.kind));
@@ -52,15 +56,15 @@ std::optional<std::string> CheckpointRulesReader::via_text(Block& block, const s
     if (given < it->least || given > it->most) {
       in_.sink().error(code::bad_rule, call.span,
                        "`" + call.name.text + "` takes " + counted(it->least, "argument") +
-                           (it->most > it->least ? " or " + std::to_string(it->most) : "") + ", not " +
-                           std::to_string(given));
+                           (it->most > it->least ? " or " + std::to_string(it->most) : "") + ", not " + std::to_string(given));
       return std::nullopt;
     }
     std::string arguments;
     for (const ast::Arg& arg : call.args->items) {
       std::string one;
       const auto wrong = [&](const std::string& wanted) {
-        in_.sink().error(code::bad_rule, arg.span, "`" + call.name.text + "` takes " + wanted + " here, not `" + in_.source_text(arg.value->span) + "`");
+        in_.sink().error(code::bad_rule, arg.span,
+                         "`" + call.name.text + "` takes " + wanted + " here, not `" + in_.source_text(arg.value->span) + "`");
       };
       const auto* word = ast::try_as<ast::NameExpr>(arg.value);
       if (it->kind == TransformKind::stack || it->kind == TransformKind::cast) {
@@ -129,7 +133,8 @@ bool CheckpointRulesReader::check_shapes(Block& block, const std::vector<const a
       const std::string name = mate ? join_path(*mate, rest) : "";
       const auto at = std::find_if(below.weights.begin(), below.weights.end(), [&](const auto& o) { return o.name == name; });
       if (at == below.weights.end()) {
-        in_.sink().error(code::bad_rule, model[i]->span, "`" + w.name + "` has no partner `" + pattern_text(*model[i]) + "`: one tensor makes them all");
+        in_.sink().error(code::bad_rule, model[i]->span,
+                         "`" + w.name + "` has no partner `" + pattern_text(*model[i]) + "`: one tensor makes them all");
         return false;
       }
       shapes.push_back(shape_of(*at->decl));
@@ -140,8 +145,9 @@ bool CheckpointRulesReader::check_shapes(Block& block, const std::vector<const a
     const auto plan = plan_transforms(*steps, shapes);
     if (plan) continue;
     in_.sink()
-        .error(code::bad_rule, span, "the transforms do not make `" + w.name + "`, which is " + w.decl->shape_text +
-                                         (w.decl->shape_numbers.empty() ? "" : " = " + w.decl->shape_numbers))
+        .error(code::bad_rule, span,
+               "the transforms do not make `" + w.name + "`, which is " + w.decl->shape_text +
+                   (w.decl->shape_numbers.empty() ? "" : " = " + w.decl->shape_numbers))
         .note(plan.error().message)
         .help("transforms run from the file's tensor to the model's weight, left to right");
     return false;
@@ -191,9 +197,8 @@ bool CheckpointRulesReader::read_const(Block& block, const ast::MapRule& rule) {
     return bad(rule.span, "`" + constant + "` is a const, which is written as it is to one tensor",
                "compute in the const what the file is to hold");
   const ast::Tensor& file = rule.file.items.front();
-  const bool one = std::all_of(file.segs.begin(), file.segs.end(), [](const ast::Seg& s) {
-    return s.kind == ast::SegKind::name || s.kind == ast::SegKind::integer;
-  });
+  const bool one = std::all_of(file.segs.begin(), file.segs.end(),
+                               [](const ast::Seg& s) { return s.kind == ast::SegKind::name || s.kind == ast::SegKind::integer; });
   if (!one || file.quoted || !block.only.empty())
     return bad(one ? rule.span : file.span, "the const `" + constant + "` is one tensor, and the rule would write several",
                "name it in full, in a block of the model itself");
@@ -202,7 +207,8 @@ bool CheckpointRulesReader::read_const(Block& block, const ast::MapRule& rule) {
   const auto member = graph::find_member(in_.module(), in_.module().root, path);
   const graph::ConstDecl* decl = member ? graph::const_of(in_.module(), *member) : nullptr;
   if (decl == nullptr)
-    return bad(at->span, "`" + constant + "` lies in a module that an `at` has put elsewhere", "a const of the model itself can be written");
+    return bad(at->span, "`" + constant + "` lies in a module that an `at` has put elsewhere",
+               "a const of the model itself can be written");
   if (!is_float(decl->type.dtype))
     return bad(at->span, "`" + constant + "` is a const of whole numbers, and the file would hold f32", "declare it as f32");
   const auto only = when(block, rule.when, {});
@@ -237,7 +243,8 @@ void CheckpointRulesReader::read_map(Block& block, const ast::MapRule& rule) {
   if (model.size() > 1 && !has_kind(rule.via, TransformKind::split) && !has_kind(rule.via, TransformKind::unzip))
     return bad(rule.model.span, "one tensor becomes several weights only by a transform", "`via split(axis)` or `via unzip(axis)`");
   if (rule.file.items.size() > 1 && (!has_kind(rule.via, TransformKind::concat) || has_kind(rule.via, TransformKind::stack)))
-    return bad(rule.file.span, "several tensors become one weight only by a transform", "`via concat(axis, [sizes])`; numbered ones by `{e} … via stack(e)`");
+    return bad(rule.file.span, "several tensors become one weight only by a transform",
+               "`via concat(axis, [sizes])`; numbered ones by `{e} … via stack(e)`");
 
   // From the model's name follow the file's.
   const auto stands_in = [](const std::vector<ast::Tensor>& side, const ast::Seg& seg) {
@@ -257,16 +264,19 @@ void CheckpointRulesReader::read_map(Block& block, const ast::MapRule& rule) {
       if (seg.kind == ast::SegKind::index && stacked.erase(seg.text) > 0) continue;
       if (!stands_in(rule.model.items, seg))
         return bad(seg.span, "`{" + seg.text + "}` stands in the file's name alone: which of those tensors is the weight?",
-                   seg.kind == ast::SegKind::index ? "all of them, on a new first axis, are `via stack(" + seg.text + ")`" : "it stands in the model's name too");
+                   seg.kind == ast::SegKind::index ? "all of them, on a new first axis, are `via stack(" + seg.text + ")`"
+                                                   : "it stands in the model's name too");
     }
   if (!stacked.empty())
-    return bad(rule.span, "`stack(" + *stacked.begin() + ")`: the file's name has no `{" + *stacked.begin() + "}`", "write the index where the number stands in the file's names");
+    return bad(rule.span, "`stack(" + *stacked.begin() + ")`: the file's name has no `{" + *stacked.begin() + "}`",
+               "write the index where the number stands in the file's names");
   if (model.size() > 1)
     for (const ast::Tensor* t : model)
       for (const ast::Seg& seg : t->segs) {
         if (seg.kind == ast::SegKind::star || seg.kind == ast::SegKind::double_star || !stands_in(rule.model.items, seg)) {
           if (seg.kind == ast::SegKind::name || seg.kind == ast::SegKind::integer) continue;
-          return bad(seg.span, "`" + pattern_text(*t) + "` cannot tell which weights come of one tensor", "the same names in braces stand in each");
+          return bad(seg.span, "`" + pattern_text(*t) + "` cannot tell which weights come of one tensor",
+                     "the same names in braces stand in each");
         }
       }
   if (!check_shapes(block, model, *via, rule.span)) return;

@@ -111,7 +111,8 @@ bool CheckpointRulesReader::check_target(Block& block, const ast::Tensor& tensor
       for (std::size_t i = 0; i < parts.size(); ++i) {
         if (!parse_uint(parts[i])) continue;
         std::string with;
-        for (std::size_t k = 0; k < parts.size(); ++k) with += (k == 0 ? "" : ".") + (k == i ? "{" + seg.text + "}" : std::string(parts[k]));
+        for (std::size_t k = 0; k < parts.size(); ++k)
+          with += (k == 0 ? "" : ".") + (k == i ? "{" + seg.text + "}" : std::string(parts[k]));
         indexed.insert(std::move(with));
       }
     }
@@ -152,8 +153,7 @@ void CheckpointRulesReader::read(const std::string& format, ClassInfo& root) {
 
 std::string CheckpointRulesReader::place(source::Span span) const { return in_.sources().place(span); }
 
-template <class F>
-void CheckpointRulesReader::children(ClassInfo& info, const std::string& path, const std::string& only, int depth, F f) {
+template <class F> void CheckpointRulesReader::children(ClassInfo& info, const std::string& path, const std::string& only, int depth, F f) {
   const graph::Class& made = in_.class_of(info);
   for (const Slot& slot : info.instance->slots) {
     if (slot.failed || slot.elements.empty() || slot.index >= made.children.size()) continue;
@@ -211,9 +211,8 @@ void CheckpointRulesReader::walk(ClassInfo& info, const std::string& path, const
     Block block{info, path, file_name(path), only, def};
     read_block(block);
   }
-  children(info, path, only, depth, [this](ClassInfo& child, const std::string& below, const std::string& bounds, int deep) {
-    walk(child, below, bounds, deep);
-  });
+  children(info, path, only, depth,
+           [this](ClassInfo& child, const std::string& below, const std::string& bounds, int deep) { walk(child, below, bounds, deep); });
 }
 
 void CheckpointRulesReader::read_block(Block& block) {
@@ -337,8 +336,8 @@ std::optional<std::string> CheckpointRulesReader::when(Block& block, const ast::
     }
     if (last_change > most_indices / 2) {
       in_.sink().error(code::bad_rule, part->span,
-                       "the condition still changes at `" + of[0] + "` = " + std::to_string(last_change) +
-                           ": indices are followed to " + std::to_string(most_indices / 2));
+                       "the condition still changes at `" + of[0] + "` = " + std::to_string(last_change) + ": indices are followed to " +
+                           std::to_string(most_indices / 2));
       return std::nullopt;
     }
     holds = holds && !ranges.empty();
@@ -371,9 +370,8 @@ void CheckpointRulesReader::read_alias(Block& block, const ast::AliasRule& rule)
   // A condition on an index is asked for each weight; else once.
   std::set<std::string, std::less<>> mentioned;
   if (rule.when) mentioned_names(*rule.when, mentioned);
-  const bool by_index = std::any_of(rule.alias.segs.begin(), rule.alias.segs.end(), [&](const ast::Seg& s) {
-    return s.kind == ast::SegKind::index && mentioned.contains(s.text);
-  });
+  const bool by_index = std::any_of(rule.alias.segs.begin(), rule.alias.segs.end(),
+                                    [&](const ast::Seg& s) { return s.kind == ast::SegKind::index && mentioned.contains(s.text); });
   std::optional<bool> holds = true;
   if (!by_index) holds = when_static(block, rule.when);
   if (!holds) return;
@@ -423,8 +421,7 @@ void CheckpointRulesReader::read_alias(Block& block, const ast::AliasRule& rule)
         if (sizes != d.shape_text && sizes != d.shape_numbers) out += " = " + sizes;
         return out;
       };
-      auto message = in_.sink().error(code::alias_shape, rule.span,
-                                      "`" + w.name + "` cannot be `" + *filled + "`: their shapes differ");
+      auto message = in_.sink().error(code::alias_shape, rule.span, "`" + w.name + "` cannot be `" + *filled + "`: their shapes differ");
       message.note("`" + w.name + "` is " + text(*w.decl)).note("`" + *filled + "` is " + text(*decl));
       for (const auto* d : {w.decl, decl}) {
         for (const std::string& origin : d->origins) message.note(origin);
@@ -435,8 +432,7 @@ void CheckpointRulesReader::read_alias(Block& block, const ast::AliasRule& rule)
     if (!*holds) {
       alias.when = in_.source_text(rule.when->span);
       const Value value = in_.evaluator().eval(*rule.when, block.info.instance->environment(block.level));
-      for (const std::string& line : formula_origins(value.formula()))
-        alias.because += (alias.because.empty() ? "" : ", ") + line;
+      for (const std::string& line : formula_origins(value.formula())) alias.because += (alias.because.empty() ? "" : ", ") + line;
     }
     rules_.aliases.push_back(std::move(alias));
   }
@@ -448,8 +444,7 @@ void CheckpointRulesReader::read_ignore(Block& block, const ast::IgnoreRule& rul
   for (const ast::Tensor& t : rule.tensors) tensors.push_back(&t);
   const auto only = when(block, rule.when, tensors);
   if (!only) return;
-  for (const ast::Tensor& t : rule.tensors)
-    rules_.ignores.push_back({join_path(block.file_path, pattern_text(t)), *only, place(t.span)});
+  for (const ast::Tensor& t : rule.tensors) rules_.ignores.push_back({join_path(block.file_path, pattern_text(t)), *only, place(t.span)});
 }
 
 void CheckpointRulesReader::read_one_of(Block& block, const ast::OneOfRule& rule) {
@@ -494,11 +489,11 @@ void CheckpointRulesReader::read_for(Block& block, const ast::ForRule& rule) {
     return;
   }
   if (symbol->kind != SymbolKind::module) {
-    in_.sink().error(code::bad_rule, rule.module.span,
-                     "`" + rule.module.text + "` is a " + std::string(word(*symbol)) + ", not a module");
+    in_.sink().error(code::bad_rule, rule.module.span, "`" + rule.module.text + "` is a " + std::string(word(*symbol)) + ", not a module");
     return;
   }
-  each_of_type(block.info, *symbol, block, block.path, block.only, static_cast<int>(std::count(block.only.begin(), block.only.end(), ';')) + (block.only.empty() ? 0 : 1), rule.rules);
+  each_of_type(block.info, *symbol, block, block.path, block.only,
+               static_cast<int>(std::count(block.only.begin(), block.only.end(), ';')) + (block.only.empty() ? 0 : 1), rule.rules);
 }
 
 void CheckpointRulesReader::each_of_type(ClassInfo& info, const Symbol& type, Block& block, const std::string& path,
@@ -518,9 +513,8 @@ void CheckpointRulesReader::each_of_type(ClassInfo& info, const Symbol& type, Bl
 // The keys that a config block builds are keys that some configuration reads.
 void CheckpointRulesReader::check_config(Block& block, const ast::ConfigRule& rule) {
   if (rules_.format == "safetensors") {
-    in_.sink().error(
-        code::bad_rule, rule.span,
-        "`config { … }` builds a configuration of a GGUF file's metadata: beside safetensors there is a config.json");
+    in_.sink().error(code::bad_rule, rule.span,
+                     "`config { … }` builds a configuration of a GGUF file's metadata: beside safetensors there is a config.json");
     return;
   }
   if (&block.info != in_.info(in_.module().root)) {
@@ -545,8 +539,7 @@ void CheckpointRulesReader::check_config(Block& block, const ast::ConfigRule& ru
     const ast::Name& key = entry.key.parts.front();
     if (std::find(keys.begin(), keys.end(), key.text) != keys.end()) continue;
     in_.sink()
-        .error(code::rule_target_unknown, key.span,
-               "no field of the model's configuration reads the key `" + key.text + "`")
+        .error(code::rule_target_unknown, key.span, "no field of the model's configuration reads the key `" + key.text + "`")
         .help(diag::did_you_mean(key.text, keys));
   }
 }

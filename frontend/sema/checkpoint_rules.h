@@ -48,10 +48,9 @@ class CheckpointRulesReader {
   void read(const std::string& format, ClassInfo& root);
   void walk(ClassInfo& info, const std::string& path, const std::string& only, int depth);
   // Instances below, those of a list that share a class as one; `f` is given the class, the path and its bounds.
-  template <class F>
-  void children(ClassInfo& info, const std::string& path, const std::string& only, int depth, F f);
-  void each_of_type(ClassInfo& info, const Symbol& type, Block& block, const std::string& path, const std::string& only,
-                    int depth, const std::vector<ast::RulePtr>& rules);
+  template <class F> void children(ClassInfo& info, const std::string& path, const std::string& only, int depth, F f);
+  void each_of_type(ClassInfo& info, const Symbol& type, Block& block, const std::string& path, const std::string& only, int depth,
+                    const std::vector<ast::RulePtr>& rules);
   bool has_blocks(ClassInfo& info);
   void read_block(Block& block);
   void read_rules(Block& block, const std::vector<ast::RulePtr>& rules);

@@ -35,10 +35,8 @@ bool Expressions::matches(const Value& subject, const ast::Literal& literal, boo
     const auto index = literal.kind == ast::LiteralKind::string ? variant->find(literal.text) : std::nullopt;
     if (!index) {
       failed = true;
-      const std::string near =
-          literal.kind == ast::LiteralKind::string ? diag::did_you_mean(literal.text, variant->tags()) : "";
-      auto message = fail(diag::code::match_bad_arm, literal.span,
-                          variant->symbol->name + " has no case " + literal_text(literal));
+      const std::string near = literal.kind == ast::LiteralKind::string ? diag::did_you_mean(literal.text, variant->tags()) : "";
+      auto message = fail(diag::code::match_bad_arm, literal.span, variant->symbol->name + " has no case " + literal_text(literal));
       message.label(variant->symbol->span, "its cases are " + quoted_list(variant->tags()));
       if (!near.empty()) message.help(near);
       return false;
@@ -50,8 +48,7 @@ bool Expressions::matches(const Value& subject, const ast::Literal& literal, boo
   const bool same_kind = wanted.kind() == subject.kind() || (wanted.is_number() && subject.is_number());
   if (!same_kind) {
     failed = true;
-    fail(diag::code::match_bad_arm, literal.span, kind_name(subject) + " is never " + literal_text(literal),
-         {&subject});
+    fail(diag::code::match_bad_arm, literal.span, kind_name(subject) + " is never " + literal_text(literal), {&subject});
     return false;
   }
   return equal(subject, wanted);
@@ -62,8 +59,7 @@ Value Expressions::eval_is(const ast::IsExpr& expr, const Environment& env) {
   if (subject.is_error()) return subject;
   if (subject.is(ValueKind::absent) && unusable(subject, expr.operand->span)) return Value::error();
   if (subject.is_graph() || subject.is(ValueKind::dim)) {
-    fail(diag::code::bad_condition, expr.operand->span,
-         "`is` asks a value that is known early, not " + kind_name(subject));
+    fail(diag::code::bad_condition, expr.operand->span, "`is` asks a value that is known early, not " + kind_name(subject));
     return Value::error();
   }
   bool failed = false;
@@ -92,8 +88,7 @@ bool Expressions::check_arms(const ast::MatchExpr& expr, const Value& subject) {
         continue;
       }
       none = none || literal.kind == ast::LiteralKind::none;
-      const auto index =
-          variant != nullptr && literal.kind == ast::LiteralKind::string ? variant->find(literal.text) : std::nullopt;
+      const auto index = variant != nullptr && literal.kind == ast::LiteralKind::string ? variant->find(literal.text) : std::nullopt;
       // Another spelling of a case is the same case; in one arm both may stand.
       if (!seen.insert(literal_text(literal)).second) {
         fail(diag::code::match_bad_arm, literal.span, literal_text(literal) + " has an arm already");
@@ -111,8 +106,7 @@ bool Expressions::check_arms(const ast::MatchExpr& expr, const Value& subject) {
   const bool optional = subject.is_none() || subject.as_variant().optional;
   if (optional && !none) missing.insert(missing.begin(), "none");
   if (missing.empty()) return true;
-  fail(diag::code::match_not_exhaustive, expr.subject->span,
-       "this match on " + variant->symbol->name + " misses " + listed(missing, 12))
+  fail(diag::code::match_not_exhaustive, expr.subject->span, "this match on " + variant->symbol->name + " misses " + listed(missing, 12))
       .label(variant->symbol->span, "declared here")
       .help("add an arm for each, or a last arm `_ => …`");
   return false;
@@ -124,8 +118,7 @@ Value Expressions::eval_match(const ast::MatchExpr& expr, const Environment& env
   if (subject.is(ValueKind::absent) && unusable(subject, expr.subject->span)) return Value::error();
   if (!subject.is_none() && !subject.is(ValueKind::variant) && !subject.is(ValueKind::string) && !subject.is_number() &&
       !subject.is(ValueKind::boolean)) {
-    fail(diag::code::bad_condition, expr.subject->span,
-         "`match` chooses by a value that is known early, not by " + kind_name(subject));
+    fail(diag::code::bad_condition, expr.subject->span, "`match` chooses by a value that is known early, not by " + kind_name(subject));
     return Value::error();
   }
   if (st_.checked_matches.insert(&expr).second && !check_arms(expr, subject)) return Value::error();
@@ -192,10 +185,10 @@ Value Expressions::eval_comprehension(const ast::ComprehensionExpr& expr, const 
       }
       const std::uint64_t length = high > low ? static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) : 0;
       if (side == expr.range->high.get() && length > ev_.limits_.list_elements) {
-        fail(diag::code::too_much_work, expr.range->span,
-             "a list of " + grouped(length) + " elements is more than the " +
-                 grouped(std::uint64_t{ev_.limits_.list_elements}) + " allowed",
-             {&v});
+        fail(
+            diag::code::too_much_work, expr.range->span,
+            "a list of " + grouped(length) + " elements is more than the " + grouped(std::uint64_t{ev_.limits_.list_elements}) + " allowed",
+            {&v});
         return Value::error();
       }
     }
@@ -208,8 +201,7 @@ Value Expressions::eval_comprehension(const ast::ComprehensionExpr& expr, const 
       std::optional<std::vector<Value>> elements;
       if (list.is(ValueKind::member) && st_.tensors != nullptr) elements = st_.tensors->elements(list);
       if (!elements) {
-        fail(diag::code::wrong_operand, expr.source->span,
-             "`for … in` goes over a list or a range, not " + kind_name(list), {&list})
+        fail(diag::code::wrong_operand, expr.source->span, "`for … in` goes over a list or a range, not " + kind_name(list), {&list})
             .help(list.is(ValueKind::integer) ? "a range up to it is written `0.." + text(expr.source->span) + "`" : "");
         return Value::error();
       }
@@ -253,8 +245,8 @@ Value Expressions::eval_index(const ast::IndexExpr& expr, const Environment& env
   bool failed = unusable(object, expr.object->span);
   for (const ast::Slice& slice : expr.slices) {
     SliceValue value{slice.kind, Value::none(), Value::none(), Value::none(), slice.span};
-    for (const auto& [part, target] : {std::pair(slice.low.get(), &value.low), std::pair(slice.high.get(), &value.high),
-                                       std::pair(slice.step.get(), &value.step)}) {
+    for (const auto& [part, target] :
+         {std::pair(slice.low.get(), &value.low), std::pair(slice.high.get(), &value.high), std::pair(slice.step.get(), &value.step)}) {
       if (part == nullptr) continue;
       *target = eval(*part, env);
       if (unusable(*target, part->span)) {
@@ -294,8 +286,7 @@ Value Expressions::index_static(const Value& object, const ast::IndexExpr& expr,
       keys.push_back(key);
     }
     fail(diag::code::bad_index, slice.span, "the map has no key " + show(slice.low))
-        .help(slice.low.is(ValueKind::string) ? diag::did_you_mean(slice.low.as_string(), keys)
-                                              : "its keys are strings");
+        .help(slice.low.is(ValueKind::string) ? diag::did_you_mean(slice.low.as_string(), keys) : "its keys are strings");
     return Value::error();
   }
   std::optional<std::vector<Value>> items;
@@ -308,8 +299,7 @@ Value Expressions::index_static(const Value& object, const ast::IndexExpr& expr,
   const auto bound = [&](const Value& v, std::int64_t missing) -> std::optional<std::int64_t> {
     if (v.is_none()) return missing;
     if (v.is(ValueKind::integer)) return v.as_int();
-    fail(diag::code::run_time_size, slice.span,
-         "a list is indexed by a number that is known early, not by a size of run time");
+    fail(diag::code::run_time_size, slice.span, "a list is indexed by a number that is known early, not by a size of run time");
     return std::nullopt;
   };
   const auto count = static_cast<std::int64_t>(items->size());
@@ -319,8 +309,8 @@ Value Expressions::index_static(const Value& object, const ast::IndexExpr& expr,
   if (!low || !high || !step) return Value::error();
   if (slice.kind == ast::SliceKind::index) {
     if (*low >= 0 && *low < count) return (*items)[static_cast<std::size_t>(*low)];
-    fail(diag::code::bad_index, slice.span,
-         "index " + show(slice.low) + " is outside of a list of " + counted(items->size(), "element"), {&slice.low});
+    fail(diag::code::bad_index, slice.span, "index " + show(slice.low) + " is outside of a list of " + counted(items->size(), "element"),
+         {&slice.low});
     return Value::error();
   }
   if (*low < 0 || *low > *high || *high > count || *step < 1) {
@@ -331,9 +321,7 @@ Value Expressions::index_static(const Value& object, const ast::IndexExpr& expr,
     return Value::error();
   }
   std::vector<Value> part;
-  for (std::int64_t i = *low; i < *high; i += std::min(*step, *high - i)) {
-    part.push_back((*items)[static_cast<std::size_t>(i)]);
-  }
+  for (std::int64_t i = *low; i < *high; i += std::min(*step, *high - i)) { part.push_back((*items)[static_cast<std::size_t>(i)]); }
   return Value::list(std::move(part));
 }
 
@@ -354,11 +342,9 @@ Value Expressions::eval_cast(const ast::CastExpr& expr, const Environment& env) 
     if (!target.dtype) {
       failed = true;
       std::vector<std::string> names;
-      for (int i = 0; i <= static_cast<int>(DType::boolean); ++i)
-        names.emplace_back(modelc::name(static_cast<DType>(i)));
+      for (int i = 0; i <= static_cast<int>(DType::boolean); ++i) names.emplace_back(modelc::name(static_cast<DType>(i)));
       const std::string_view habit = element_of_habit(expr.type.dtype->text);
-      const std::string near =
-          habit.empty() ? diag::did_you_mean(expr.type.dtype->text, names) : "write `as " + std::string(habit) + "`";
+      const std::string near = habit.empty() ? diag::did_you_mean(expr.type.dtype->text, names) : "write `as " + std::string(habit) + "`";
       fail(diag::code::unknown_type, expr.type.dtype->span, "`" + expr.type.dtype->text + "` is no element type")
           .help(near.empty() ? "the element types are " + listed(names, 20) : near);
     }

@@ -91,8 +91,7 @@ class ConfigDefs {
 
  private:
   friend class ConfigDefiner;
-  template <class Def>
-  struct Entry {
+  template <class Def> struct Entry {
     std::unique_ptr<Def> def;                        // null: failed, or being made
     bool open = false;                               // being made
   };
@@ -107,8 +106,7 @@ class ConfigDefs {
 // What a parameter of the model of type `config` gets. `notes` receives a line for each value that the command line
 // set. The value is an error when anything was wrong. A config with `file "sub/other.json"` reads that file of
 // input.folder.
-Value bind_config(Evaluator& evaluator, const Symbol& config, const ConfigInput& input,
-                  std::vector<std::string>& notes);
+Value bind_config(Evaluator& evaluator, const Symbol& config, const ConfigInput& input, std::vector<std::string>& notes);
 
 // Checks definitions where no configuration is given: fields, inheritance, names in defaults. False when one was wrong.
 bool check_config(Evaluator& evaluator, const Symbol& config);

@@ -14,8 +14,7 @@ void note_overrides(const ConfigInput& input, std::vector<std::string>& notes) {
     const Json* before = input.tree.find_path(override_.key);
     std::string line = override_.key + " = " + json_text(override_.value) + " by --set";
     if (before != nullptr && !before->is_null()) {
-      line += " (" + input.name + (before->line() != 0 ? ":" + std::to_string(before->line()) : "") + " says " +
-              json_text(*before) + ")";
+      line += " (" + input.name + (before->line() != 0 ? ":" + std::to_string(before->line()) : "") + " says " + json_text(*before) + ")";
     }
     notes.push_back(std::move(line));
   }
@@ -23,8 +22,7 @@ void note_overrides(const ConfigInput& input, std::vector<std::string>& notes) {
 
 }  // namespace
 
-Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput& input,
-                  std::vector<std::string>& notes) {
+Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput& input, std::vector<std::string>& notes) {
   diag::Sink& sink = evaluator.sink();
   const ConfigDef* def = evaluator.config_defs().config(symbol);
   if (def == nullptr) return Value::error();
@@ -35,14 +33,13 @@ Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput&
     name = *def->file;
     const source::Span span = ast::as<ast::ConfigDecl>(*symbol.decl).file->span;
     if (input.folder.empty()) {
-      sink.error(diag::code::config_file, span,
-                 symbol.name + " is bound to " + *def->file + ", and no folder is known to look for it")
+      sink.error(diag::code::config_file, span, symbol.name + " is bound to " + *def->file + ", and no folder is known to look for it")
           .help("give the checkpoint's folder with --checkpoint");
       return Value::error();
     }
     const std::filesystem::path relative(*def->file);
-    const bool outside = relative.is_absolute() ||
-                         std::any_of(relative.begin(), relative.end(), [](const auto& part) { return part == ".."; });
+    const bool outside =
+        relative.is_absolute() || std::any_of(relative.begin(), relative.end(), [](const auto& part) { return part == ".."; });
     if (outside) {
       sink.error(diag::code::config_file, span, "the file of a config lies in the checkpoint's folder: " + *def->file);
       return Value::error();
@@ -52,7 +49,8 @@ Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput&
     const std::filesystem::path path = std::filesystem::path(input.folder) / relative;
     auto file = read_json_file(path.string(), options);
     if (!file) {
-      diag::error_in_text(sink, evaluator.texts(), diag::code::config_file, path, name, file.error()).label(span, symbol.name + " is bound to it here");
+      diag::error_in_text(sink, evaluator.texts(), diag::code::config_file, path, name, file.error())
+          .label(span, symbol.name + " is bound to it here");
       return Value::error();
     }
     root = std::move(file->root);
@@ -73,9 +71,7 @@ Value bind_config(Evaluator& evaluator, const Symbol& symbol, const ConfigInput&
   return instance != nullptr && judged && tree.good() ? Value::config(instance) : Value::error();
 }
 
-bool check_config(Evaluator& evaluator, const Symbol& config) {
-  return evaluator.config_defs().config(config) != nullptr;
-}
+bool check_config(Evaluator& evaluator, const Symbol& config) { return evaluator.config_defs().config(config) != nullptr; }
 
 namespace {
 

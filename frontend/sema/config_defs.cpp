@@ -122,12 +122,10 @@ class ConfigDefiner {
       }
       case ast::ItemKind::require: def_.requires_.push_back({&ast::as<ast::RequireItem>(item), &file_}); return;
       case ast::ItemKind::refuse:
-        for (const ast::KeyPattern& key : ast::as<ast::RefuseItem>(item).keys)
-          def_.key_rules.push_back({&key, true, 0});
+        for (const ast::KeyPattern& key : ast::as<ast::RefuseItem>(item).keys) def_.key_rules.push_back({&key, true, 0});
         return;
       case ast::ItemKind::ignore:
-        for (const ast::KeyPattern& key : ast::as<ast::IgnoreItem>(item).keys)
-          def_.key_rules.push_back({&key, false, 0});
+        for (const ast::KeyPattern& key : ast::as<ast::IgnoreItem>(item).keys) def_.key_rules.push_back({&key, false, 0});
         return;
       case ast::ItemKind::remove: return remove(ast::as<ast::RemoveItem>(item));
       default: return;  // the grammar has no other item here
@@ -141,8 +139,7 @@ class ConfigDefiner {
     }
     for (const ast::Name& name : item.names) {
       FieldDef field{name.text, &item, name.span, &file_, reads_itself(*item.type), false};
-      const auto old =
-          std::find_if(def_.fields.begin(), def_.fields.end(), [&](const FieldDef& f) { return f.name == name.text; });
+      const auto old = std::find_if(def_.fields.begin(), def_.fields.end(), [&](const FieldDef& f) { return f.name == name.text; });
       if (!item.override_) {
         if (is_new(name)) def_.fields.push_back(std::move(field));
         continue;
@@ -174,8 +171,7 @@ class ConfigDefiner {
     const bool field = def_.field(name.text) != nullptr;
     sink_
         .error(diag::code::config_definition, name.span,
-               own ? "`" + name.text + "` is declared twice in " + def_.name
-                   : "`" + name.text + "` is inherited from " + def_.base->name)
+               own ? "`" + name.text + "` is declared twice in " + def_.name : "`" + name.text + "` is inherited from " + def_.base->name)
         .label(*before, "declared here")
         .help(own     ? ""
               : field ? "write `override " + name.text + ": …` to replace the field"
@@ -190,9 +186,7 @@ class ConfigDefiner {
     if (own_.contains(item.name.text) || !(erase(def_.fields) || erase(def_.lets) || erase(def_.functions))) {
       std::vector<std::string> names;
       DeclaredNames(def_).names(names);
-      sink_
-          .error(diag::code::config_definition, item.name.span,
-                 "`remove " + item.name.text + "`: no base has this name")
+      sink_.error(diag::code::config_definition, item.name.span, "`remove " + item.name.text + "`: no base has this name")
           .help(diag::did_you_mean(item.name.text, names));
     }
   }
@@ -205,9 +199,7 @@ class ConfigDefiner {
     for (const KeyRule& rule : def_.key_rules) {
       const auto other = ignored.find(rule.pattern->text());
       if (rule.level != 0 || !rule.refuse || other == ignored.end()) continue;
-      sink_
-          .error(diag::code::config_key_rules, rule.pattern->span,
-                 "`" + rule.pattern->text() + "` is both refused and ignored")
+      sink_.error(diag::code::config_key_rules, rule.pattern->span, "`" + rule.pattern->text() + "` is both refused and ignored")
           .label(other->second->span, "ignored here");
     }
   }
@@ -282,9 +274,7 @@ const ConfigDef* ConfigDefs::config(const Symbol& symbol) {
   auto [it, fresh] = configs_.try_emplace(&symbol);
   Entry<ConfigDef>& entry = it->second;
   if (!fresh) {
-    if (entry.open) {
-      evaluator_.sink().error(diag::code::config_definition, symbol.span, symbol.name + " extends itself");
-    }
+    if (entry.open) { evaluator_.sink().error(diag::code::config_definition, symbol.span, symbol.name + " extends itself"); }
     return entry.def.get();
   }
   entry.open = true;
@@ -340,8 +330,7 @@ const VariantDef* ConfigDefs::variant(const Symbol& symbol) {
       if (first) continue;
       good = false;
       evaluator_.sink()
-          .error(diag::code::config_definition, tag.span,
-                 symbol.name + " has the case " + modelc::quote(tag.value) + " twice")
+          .error(diag::code::config_definition, tag.span, symbol.name + " has the case " + modelc::quote(tag.value) + " twice")
           .label(at->second, "the first");
     }
     VariantDef::Case made{&item, std::make_unique<ConfigDef>()};

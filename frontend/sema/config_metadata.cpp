@@ -43,9 +43,7 @@ class MetadataConfig {
   bool failed() const { return failed_; }
   const std::set<std::string>& read() const { return read_; }
 
-  std::string key_of(const std::string& path) const {
-    return metadata_key(path, architecture_);
-  }
+  std::string key_of(const std::string& path) const { return metadata_key(path, architecture_); }
 
   // The keys that the text mentions, in branches not taken too.
   void mention(const ast::Expr& e) {
@@ -277,7 +275,8 @@ std::optional<GgufConfigLines> gguf_config_lines(const Imports& imports, diag::S
     }
   }
   if (any) return out;
-  sink.error(code::metadata_config, out.model->span, "`" + out.model->name + "` does not say how to make its configuration of a GGUF file's metadata")
+  sink.error(code::metadata_config, out.model->span,
+             "`" + out.model->name + "` does not say how to make its configuration of a GGUF file's metadata")
       .help("`checkpoint gguf \"architecture\" { config { key = arch.key } }` in the model, or --config config.json");
   return std::nullopt;
 }
@@ -289,8 +288,9 @@ std::optional<Json> config_of_metadata(const Imports& imports, const FileMetadat
   const std::string found = general && general->as_string() ? std::string(*general->as_string()) : "";
   const auto& architecture = lines->architecture;
   if (architecture && found != architecture->value) {
-    sink.error(code::wrong_architecture, architecture->span, "the model's GGUF files are of architecture `" + architecture->value + "`, and " + file.name +
-                                                            (found.empty() ? " does not say which it is of" : " is of " + quote(found)))
+    sink.error(code::wrong_architecture, architecture->span,
+               "the model's GGUF files are of architecture `" + architecture->value + "`, and " + file.name +
+                   (found.empty() ? " does not say which it is of" : " is of " + quote(found)))
         .help("another model file describes it");
     return std::nullopt;
   }
@@ -314,12 +314,14 @@ std::optional<Json> config_of_metadata(const Imports& imports, const FileMetadat
   // Closed, as config.json is: what the architecture says is read, or ignored by name.
   std::vector<std::string> unread;
   for (std::string_view key : file.values.keys())
-    if (!found.empty() && key.starts_with(found + ".") && !metadata.read().contains(std::string(key)) && !ignored.contains(std::string(key)))
+    if (!found.empty() && key.starts_with(found + ".") && !metadata.read().contains(std::string(key)) &&
+        !ignored.contains(std::string(key)))
       unread.emplace_back(key);
   if (!unread.empty()) {
     std::vector<std::string> shown;
     for (const std::string& key : unread) shown.push_back(printable(key) + " = " + file.values.find(key)->text(4, 60));
-    auto message = sink.error(code::metadata_config, lines->where, file.name + " has " + counted(unread.size(), "key") + " that no line reads");
+    auto message =
+        sink.error(code::metadata_config, lines->where, file.name + " has " + counted(unread.size(), "key") + " that no line reads");
     for (std::size_t i = 0; i < shown.size() && i < 10; ++i) message.note(shown[i]);
     if (shown.size() > 10) message.note("… and " + std::to_string(shown.size() - 10) + " more");
     message.help("a line that reads it, or `ignore arch" + unread.front().substr(found.size()) + "`");

@@ -10,12 +10,7 @@
 namespace modelc::sema {
 
 ObjectBinder::ObjectBinder(Binding& binding, const ConfigDef& def, const Json& object, std::string where)
-    : b_(binding),
-      ev_(binding.ev),
-      def_(def),
-      object_(object),
-      where_(std::move(where)),
-      slots_(def.fields.size() + def.lets.size()) {
+    : b_(binding), ev_(binding.ev), def_(def), object_(object), where_(std::move(where)), slots_(def.fields.size() + def.lets.size()) {
   auto scope = std::make_unique<ConfigScope>(def_);
   scope_ = scope.get();
   scope_->set_binder(this);
@@ -27,8 +22,7 @@ const ConfigInstance* ObjectBinder::bind() {
   bool good = true;
   for (std::size_t i = 0; i < slots_.size(); ++i) good = !value_of(i).is_error() && good;
   if (good) {
-    for (const RequireDef& require : def_.requires_)
-      good = ev_.require(*require.item, scope(*require.file), def_.name) && good;
+    for (const RequireDef& require : def_.requires_) good = ev_.require(*require.item, scope(*require.file), def_.name) && good;
   }
   auto instance = std::make_unique<ConfigInstance>();
   instance->definition = &def_;
@@ -81,8 +75,7 @@ void ObjectBinder::report_circle(std::size_t index) {
   }
   ev_.sink()
       .error(diag::code::config_cycle, span_of(index),
-             "the value of `" + std::string(name_of(index)) + "` depends on itself: " + circle + "`" +
-                 std::string(name_of(index)) + "`")
+             "the value of `" + std::string(name_of(index)) + "` depends on itself: " + circle + "`" + std::string(name_of(index)) + "`")
       .help("give one of them in the configuration, or write a default that does not need the others");
 }
 
@@ -123,8 +116,7 @@ Value ObjectBinder::bind_field(const FieldDef& field, std::string& origin) {
   return with_name(field.name, found[0].value, origin, nullptr);
 }
 
-Value ObjectBinder::with_name(const std::string& name, const Value& value, const std::string& origin,
-                              FormulaPtr inner) {
+Value ObjectBinder::with_name(const std::string& name, const Value& value, const std::string& origin, FormulaPtr inner) {
   switch (value.kind()) {
     case ValueKind::none:
     case ValueKind::boolean:
@@ -138,9 +130,7 @@ Value ObjectBinder::with_name(const std::string& name, const Value& value, const
 bool ObjectBinder::agree(const FieldDef& field, const std::vector<Found>& found) {
   for (std::size_t i = 1; i < found.size(); ++i) {
     if (equal(found[0].value, found[i].value)) continue;
-    const auto said = [&](const Found& f) {
-      return "`" + f.key + "` is " + json_text(*f.json) + " in " + b_.tree.place(*f.json);
-    };
+    const auto said = [&](const Found& f) { return "`" + f.key + "` is " + json_text(*f.json) + " in " + b_.tree.place(*f.json); };
     b_.tree
         .error(ev_.sink(), diag::code::config_disagree, *found[i].json,
                "`" + field.name + "` is given twice and differently: " + said(found[0]) + ", " + said(found[i]))
@@ -151,13 +141,13 @@ bool ObjectBinder::agree(const FieldDef& field, const std::vector<Found>& found)
   return true;
 }
 
-Value ObjectBinder::absent(const FieldDef& field, const std::vector<ast::Path>& paths,
-                           const std::vector<const Json*>& nulls, std::string& origin) {
+Value ObjectBinder::absent(const FieldDef& field, const std::vector<ast::Path>& paths, const std::vector<const Json*>& nulls,
+                           std::string& origin) {
   const std::string file = b_.tree.name();
   if (field.item->default_value) {
     const ast::Expr& expr = *field.item->default_value;
-    Evaluator::Reason reason(ev_, "for the default of `" + field.name + "`, which " + file + " does not give (--set " +
-                                      where_ + paths.front().text() + "=… would)");
+    Evaluator::Reason reason(ev_, "for the default of `" + field.name + "`, which " + file + " does not give (--set " + where_ +
+                                      paths.front().text() + "=… would)");
     const Environment env = scope(*field.file);
     Value value = ev_.eval(expr, env);
     value = ev_.conform(value, *field.item->type, env, "the default of `" + field.name + "`", expr.span);
@@ -181,18 +171,16 @@ Value ObjectBinder::absent(const FieldDef& field, const std::vector<ast::Path>& 
   return Value::error();
 }
 
-void ObjectBinder::report_missing(const FieldDef& field, const std::vector<ast::Path>& paths,
-                                  const std::vector<const Json*>& nulls) {
+void ObjectBinder::report_missing(const FieldDef& field, const std::vector<ast::Path>& paths, const std::vector<const Json*>& nulls) {
   const std::string inside = where_.empty() ? "" : where_.substr(0, where_.size() - 1);
   std::string looked = paths.size() == 1 ? "" : ": it has none of ";
   for (std::size_t i = 0; i < paths.size() && paths.size() > 1; ++i) {
     looked += (i == 0 ? "`" : i + 1 == paths.size() ? " and `" : ", `") + where_ + paths[i].text() + "`";
   }
   const bool other_key = paths.size() == 1 && paths[0].text() != field.name;
-  const std::string text =
-      "`" + (other_key ? field.name + "` (the key `" + where_ + paths[0].text() : where_ + field.name) + "`" +
-          (other_key ? ")" : "") + " is missing in " + (inside.empty() ? "" : "`" + inside + "` of ") + b_.tree.name() +
-          looked;
+  const std::string text = "`" + (other_key ? field.name + "` (the key `" + where_ + paths[0].text() : where_ + field.name) + "`" +
+                           (other_key ? ")" : "") + " is missing in " + (inside.empty() ? "" : "`" + inside + "` of ") + b_.tree.name() +
+                           looked;
   auto message = inside.empty() ? ev_.sink().error(diag::code::config_missing, b_.tree.name(), text)
                                 : b_.tree.error(ev_.sink(), diag::code::config_missing, object_, text);
   message.label(field.span, "`" + field.name + "` of " + def_.name + " is declared here, without a default");
@@ -205,8 +193,7 @@ void ObjectBinder::report_missing(const FieldDef& field, const std::vector<ast::
   const auto near = diag::nearest(paths.back().parts.back().text, others);
   const std::string key = where_ + paths.back().text();
   if (near) {
-    message.help("is it `" + *near + "` in " + b_.tree.place(*object_.find(*near)) + "? Else supply it with --set " +
-                 key + "=…");
+    message.help("is it `" + *near + "` in " + b_.tree.place(*object_.find(*near)) + "? Else supply it with --set " + key + "=…");
   } else {
     message.help("supply it with --set " + key + "=…");
   }
@@ -227,9 +214,8 @@ bool ObjectBinder::in_range(const FieldDef& field, const Value& value, const Fou
   if (!below && !above) return true;
   const std::string message =
       "`" + field.name + "` is " + show(value) + ": expected " + show(low) + ".." + (high.is_none() ? "" : show(high));
-  auto report = found != nullptr
-                    ? b_.tree.error(ev_.sink(), diag::code::config_out_of_range, *found->json, message)
-                    : ev_.sink().error(diag::code::config_out_of_range, field.item->default_value->span, message);
+  auto report = found != nullptr ? b_.tree.error(ev_.sink(), diag::code::config_out_of_range, *found->json, message)
+                                 : ev_.sink().error(diag::code::config_out_of_range, field.item->default_value->span, message);
   report.label(field.item->range->span, "the range of `" + field.name + "`");
   for (const Value* end : {&low, &high}) {
     for (std::string& line : formula_origins(end->formula())) report.note(std::move(line));

@@ -70,9 +70,7 @@ class ObjectBinder {
   bool is_field(std::size_t slot) const { return slot < def_.fields.size(); }
   const LetDef& let(std::size_t slot) const { return def_.lets[slot - def_.fields.size()]; }
   std::string_view name_of(std::size_t slot) const { return is_field(slot) ? def_.fields[slot].name : let(slot).name; }
-  source::Span span_of(std::size_t slot) const {
-    return is_field(slot) ? def_.fields[slot].span : let(slot).item->name.span;
-  }
+  source::Span span_of(std::size_t slot) const { return is_field(slot) ? def_.fields[slot].span : let(slot).item->name.span; }
   Environment scope(const FileSymbols& file) const { return Environment(&file).with(*scope_); }
 
   Value value_of(std::size_t index);
@@ -86,26 +84,21 @@ class ObjectBinder {
   // All spellings that are there give one value.
   bool agree(const FieldDef& field, const std::vector<Found>& found);
   // The default, none, or a message. `nulls` are the keys that say null.
-  Value absent(const FieldDef& field, const std::vector<ast::Path>& paths, const std::vector<const Json*>& nulls,
-               std::string& origin);
-  void report_missing(const FieldDef& field, const std::vector<ast::Path>& paths,
-                      const std::vector<const Json*>& nulls);
+  Value absent(const FieldDef& field, const std::vector<ast::Path>& paths, const std::vector<const Json*>& nulls, std::string& origin);
+  void report_missing(const FieldDef& field, const std::vector<ast::Path>& paths, const std::vector<const Json*>& nulls);
   // `found` is null for a default.
   bool in_range(const FieldDef& field, const Value& value, const Found* found);
 
   // ---- values (config_values.cpp); `key` is the whole path, from the top of the file
-  Value wrong(const Json& json, const ast::Type& type, const FieldDef& field, const std::string& key,
-              std::string_view why = {});
+  Value wrong(const Json& json, const ast::Type& type, const FieldDef& field, const std::string& key, std::string_view why = {});
   Value read(const Json& json, const ast::Type& type, const FieldDef& field, const std::string& key);
-  bool has_length(const Json& json, std::size_t count, const ast::ListType& type, const FieldDef& field,
-                  const std::string& key);
+  bool has_length(const Json& json, std::size_t count, const ast::ListType& type, const FieldDef& field, const std::string& key);
   Value read_literal(const Json& json, const ast::LiteralType& type, const FieldDef& field, const std::string& key);
   Value read_named(const Json& json, const ast::NamedType& type, const FieldDef& field, const std::string& key);
-  Value read_symbol(const Json& json, const ast::NamedType& type, const Symbol& symbol, const FieldDef& field,
-                    const std::string& key);
+  Value read_symbol(const Json& json, const ast::NamedType& type, const Symbol& symbol, const FieldDef& field, const std::string& key);
   // The case that the tag names; both spellings of the tag, when they are there, name the same.
-  std::optional<std::size_t> read_tag(const Json& json, const VariantDef& variant, const FieldDef& field,
-                                      const std::string& key, std::string& tag);
+  std::optional<std::size_t> read_tag(const Json& json, const VariantDef& variant, const FieldDef& field, const std::string& key,
+                                      std::string& tag);
 
   Binding& b_;
   Evaluator& ev_;

@@ -30,16 +30,14 @@ bool glob(std::string_view pattern, std::string_view text) {
 }
 
 bool same_path(const ast::Path& path, const std::vector<std::string>& keys) {
-  return path.parts.size() == keys.size() &&
-         std::equal(keys.begin(), keys.end(), path.parts.begin(),
-                    [](const std::string& key, const ast::Name& part) { return key == part.text; });
+  return path.parts.size() == keys.size() && std::equal(keys.begin(), keys.end(), path.parts.begin(),
+                                                        [](const std::string& key, const ast::Name& part) { return key == part.text; });
 }
 
 // The path goes to something below these keys.
 bool goes_below(const ast::Path& path, const std::vector<std::string>& keys) {
-  return path.parts.size() > keys.size() &&
-         std::equal(keys.begin(), keys.end(), path.parts.begin(),
-                    [](const std::string& key, const ast::Name& part) { return key == part.text; });
+  return path.parts.size() > keys.size() && std::equal(keys.begin(), keys.end(), path.parts.begin(),
+                                                       [](const std::string& key, const ast::Name& part) { return key == part.text; });
 }
 
 // The rule that decides on a key: of the nearest level, and there a written-out key before one with `*`.
@@ -48,12 +46,10 @@ const KeyRule* rule_for(const ConfigDef& def, const std::vector<std::string>& ke
   bool best_exact = false;
   for (const KeyRule& rule : def.key_rules) {
     const ast::KeyPattern& pattern = *rule.pattern;
-    const bool exact =
-        pattern.quoted ? keys.size() == 1 && pattern.string.value == keys[0] : same_path(pattern.path, keys);
+    const bool exact = pattern.quoted ? keys.size() == 1 && pattern.string.value == keys[0] : same_path(pattern.path, keys);
     const bool wild = !exact && pattern.quoted && keys.size() == 1 && glob(pattern.string.value, keys[0]);
     if (!exact && !wild) continue;
-    const bool better =
-        best == nullptr || rule.level < best->level || (rule.level == best->level && exact && !best_exact);
+    const bool better = best == nullptr || rule.level < best->level || (rule.level == best->level && exact && !best_exact);
     if (!better) continue;
     best = &rule;
     best_exact = exact;
@@ -62,17 +58,15 @@ const KeyRule* rule_for(const ConfigDef& def, const std::vector<std::string>& ke
 }
 
 bool rules_go_below(const ConfigDef& def, const std::vector<std::string>& keys) {
-  return std::any_of(def.key_rules.begin(), def.key_rules.end(), [&](const KeyRule& rule) {
-    return !rule.pattern->quoted && goes_below(rule.pattern->path, keys);
-  });
+  return std::any_of(def.key_rules.begin(), def.key_rules.end(),
+                     [&](const KeyRule& rule) { return !rule.pattern->quoted && goes_below(rule.pattern->path, keys); });
 }
 
 // A field of the definition is read from exactly this key.
 bool is_read_from(const ConfigDef& def, const std::vector<std::string>& keys) {
   return std::any_of(def.fields.begin(), def.fields.end(), [&](const FieldDef& field) {
     if (field.item->from.empty()) return keys.size() == 1 && keys[0] == field.name;
-    return std::any_of(field.item->from.begin(), field.item->from.end(),
-                       [&](const ast::Path& path) { return same_path(path, keys); });
+    return std::any_of(field.item->from.begin(), field.item->from.end(), [&](const ast::Path& path) { return same_path(path, keys); });
   });
 }
 
@@ -145,8 +139,8 @@ std::string json_kind(const Json& value) {
   }
 }
 
-ConfigTree::ConfigTree(const ConfigInput& input, std::string name, Json tree, bool with_overrides,
-                       const source::SourceManager& sources, source::FileId file, diag::Sink& sink)
+ConfigTree::ConfigTree(const ConfigInput& input, std::string name, Json tree, bool with_overrides, const source::SourceManager& sources,
+                       source::FileId file, diag::Sink& sink)
     : root_(std::move(tree)),
       name_(std::move(name)),
       unplaced_(input.unplaced.empty() ? name_ : input.unplaced),
@@ -178,8 +172,7 @@ void ConfigTree::apply(const ConfigInput::Override& override_, diag::Sink& sink)
     if (object == nullptr) {
       good_ = false;
       sink.error(diag::code::config_set_clash, text,
-                 "`" + path + "` is " + json_kind(*at) + " in " + place(*at) + ", so it has no key `" +
-                     std::string(parts[i]) + "`");
+                 "`" + path + "` is " + json_kind(*at) + " in " + place(*at) + ", so it has no key `" + std::string(parts[i]) + "`");
       return;
     }
     path += (path.empty() ? "" : ".") + std::string(parts[i]);
@@ -309,9 +302,8 @@ bool ConfigTree::judge(const Json& object, const std::string& path, const std::v
       report_unbound(member, path, *scopes.front().def, sink);
     } else if (rule->refuse) {
       good = false;
-      error(
-              sink, diag::code::config_key_refused, member,
-              "`" + path + printable(member.key) + "` = " + json_text(value) + " is refused by " + judge_of_rule->name)
+      error(sink, diag::code::config_key_refused, member,
+            "`" + path + printable(member.key) + "` = " + json_text(value) + " is refused by " + judge_of_rule->name)
           .label(rule->pattern->span, "refused here")
           .help(
               "this model file does not describe such a model: use one that does, or, when the key has no effect in "
@@ -325,8 +317,7 @@ bool ConfigTree::judge(const Json& object, const std::string& path, const std::v
   return good;
 }
 
-bool ConfigTree::judge_inside(const Json& value, const std::string& path, diag::Sink& sink,
-                              std::vector<std::string>& notes) const {
+bool ConfigTree::judge_inside(const Json& value, const std::string& path, diag::Sink& sink, std::vector<std::string>& notes) const {
   bool good = true;
   const auto judge_one = [&](const Json& item, const std::string& item_path) {
     const auto bound = objects_.find(&item);
@@ -348,20 +339,17 @@ bool ConfigTree::judge_inside(const Json& value, const std::string& path, diag::
   return good;
 }
 
-void ConfigTree::report_unbound(const JsonMember& member, const std::string& path, const ConfigDef& def,
-                                diag::Sink& sink) const {
+void ConfigTree::report_unbound(const JsonMember& member, const std::string& path, const ConfigDef& def, diag::Sink& sink) const {
   const std::string key = path + printable(member.key);
   const auto near = diag::nearest(member.key, known_keys(def));
   const std::string question = near ? "did you mean `" + *near + "`? " : "";
   if (is_set(member.value)) {
-    sink.error(diag::code::config_set_unknown, place(member.value),
-               "nothing in " + def.name + " binds the key `" + key + "`")
+    sink.error(diag::code::config_set_unknown, place(member.value), "nothing in " + def.name + " binds the key `" + key + "`")
         .label(def.span, def.name + " is declared here")
         .help(near ? question : "set a key that the config binds");
     return;
   }
-  error(sink, diag::code::config_key_unbound, member,
-             "nothing in " + def.name + " binds `" + key + "` = " + json_text(member.value))
+  error(sink, diag::code::config_key_unbound, member, "nothing in " + def.name + " binds `" + key + "` = " + json_text(member.value))
       .label(def.span, def.name + " is declared here")
       .help(question + (near ? "Else bind" : "bind") +
             " it with a field, write `ignore` of it when no forward pass reads it, "

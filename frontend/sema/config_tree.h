@@ -59,8 +59,7 @@ class ConfigTree {
   bool judge(const Json& object, const std::string& path, const std::vector<Scope>& scopes, diag::Sink& sink,
              std::vector<std::string>& notes) const;
   // The objects of configs and cases in a list or map that a field takes whole.
-  bool judge_inside(const Json& value, const std::string& path, diag::Sink& sink,
-                    std::vector<std::string>& notes) const;
+  bool judge_inside(const Json& value, const std::string& path, diag::Sink& sink, std::vector<std::string>& notes) const;
   void report_unbound(const JsonMember& member, const std::string& path, const ConfigDef& def, diag::Sink& sink) const;
 
   Json root_;

@@ -10,8 +10,7 @@
 
 namespace modelc::sema {
 
-Value ObjectBinder::wrong(const Json& json, const ast::Type& type, const FieldDef& field, const std::string& key,
-                          std::string_view why) {
+Value ObjectBinder::wrong(const Json& json, const ast::Type& type, const FieldDef& field, const std::string& key, std::string_view why) {
   const Expressions ex(ev_);
   b_.tree
       .error(ev_.sink(), diag::code::config_wrong_type, json,
@@ -24,9 +23,7 @@ Value ObjectBinder::wrong(const Json& json, const ast::Type& type, const FieldDe
 Value ObjectBinder::read(const Json& json, const ast::Type& type, const FieldDef& field, const std::string& key) {
   // Objects of configs and cases are claimed as such; everything else whole.
   switch (type.kind) {
-    case ast::TypeKind::literal:
-      b_.tree.claim(json);
-      return read_literal(json, ast::as<ast::LiteralType>(type), field, key);
+    case ast::TypeKind::literal: b_.tree.claim(json); return read_literal(json, ast::as<ast::LiteralType>(type), field, key);
     case ast::TypeKind::list: {
       const auto& list = ast::as<ast::ListType>(type);
       if (!json.is_array()) break;
@@ -87,21 +84,18 @@ bool ObjectBinder::has_length(const Json& json, std::size_t count, const ast::Li
   const Value length = ev_.eval(*type.length, scope(*field.file));
   if (length.is_error()) return false;
   if (!length.is(ValueKind::integer)) {
-    ev_.sink().error(diag::code::wrong_operand, type.length->span,
-                     "the length of a list is a whole number, not " + kind_name(length));
+    ev_.sink().error(diag::code::wrong_operand, type.length->span, "the length of a list is a whole number, not " + kind_name(length));
     return false;
   }
   if (length.as_int() == static_cast<std::int64_t>(count)) return true;
-  auto message =
-      b_.tree.error(ev_.sink(), diag::code::config_list_length, json,
-                       "`" + key + "` has " + counted(count, "element") + ": expected " + show_formula(length));
+  auto message = b_.tree.error(ev_.sink(), diag::code::config_list_length, json,
+                               "`" + key + "` has " + counted(count, "element") + ": expected " + show_formula(length));
   message.label(field.span, "`" + field.name + "` is declared here");
   for (std::string& line : formula_origins(length.formula())) message.note(std::move(line));
   return false;
 }
 
-Value ObjectBinder::read_literal(const Json& json, const ast::LiteralType& type, const FieldDef& field,
-                                 const std::string& key) {
+Value ObjectBinder::read_literal(const Json& json, const ast::LiteralType& type, const FieldDef& field, const std::string& key) {
   std::vector<std::string> texts;
   for (const ast::Literal& literal : type.literals) {
     const Value wanted = Expressions::literal(literal);
@@ -110,9 +104,7 @@ Value ObjectBinder::read_literal(const Json& json, const ast::LiteralType& type,
       case ast::LiteralKind::string: same = json.as_string() != nullptr && *json.as_string() == literal.text; break;
       case ast::LiteralKind::boolean: same = json.as_bool() == std::optional(literal.boolean); break;
       case ast::LiteralKind::integer: same = json.as_int() == std::optional(literal.integer); break;
-      case ast::LiteralKind::floating:
-        same = json.is_number() && json.as_double() == std::optional(literal.floating);
-        break;
+      case ast::LiteralKind::floating: same = json.is_number() && json.as_double() == std::optional(literal.floating); break;
       case ast::LiteralKind::none: break;
     }
     if (same) return wanted;
@@ -126,16 +118,15 @@ Value ObjectBinder::read_literal(const Json& json, const ast::LiteralType& type,
   const bool architecture = key == "model_type" && json.as_string() != nullptr;
   b_.tree
       .error(ev_.sink(), architecture ? diag::code::wrong_architecture : diag::code::config_wrong_literal, json,
-             (architecture ? "the checkpoint is of another architecture: `" : "`") + key + "` is " + json_text(json) + ": " + def_.name + " takes " +
-                 (texts.size() == 1 ? texts[0] + " only" : "only " + listed(texts, 12)))
+             (architecture ? "the checkpoint is of another architecture: `" : "`") + key + "` is " + json_text(json) + ": " + def_.name +
+                 " takes " + (texts.size() == 1 ? texts[0] + " only" : "only " + listed(texts, 12)))
       .label(field.span, "`" + field.name + "` is declared here")
       .help(near.empty() ? "this model file describes no model with another value: use one that does"
                          : near + " Else this model file describes no such model: use one that does");
   return Value::error();
 }
 
-Value ObjectBinder::read_named(const Json& json, const ast::NamedType& type, const FieldDef& field,
-                               const std::string& key) {
+Value ObjectBinder::read_named(const Json& json, const ast::NamedType& type, const FieldDef& field, const std::string& key) {
   const TypeName resolved = resolve_type(ev_, type, Environment(field.file));
   if (resolved.kind == TypeName::Kind::symbol) return read_symbol(json, type, *resolved.symbol, field, key);
   b_.tree.claim(json);
@@ -144,8 +135,7 @@ Value ObjectBinder::read_named(const Json& json, const ast::NamedType& type, con
     case TypeName::Kind::integer: {
       if (!json.is_integer()) {
         const auto number = json.as_double();
-        const bool whole =
-            number && *number == static_cast<double>(static_cast<std::int64_t>(std::clamp(*number, -9e15, 9e15)));
+        const bool whole = number && *number == static_cast<double>(static_cast<std::int64_t>(std::clamp(*number, -9e15, 9e15)));
         return wrong(json, type, field, key, whole ? "write it as a whole number, without a point or exponent" : "");
       }
       const auto value = json.as_int();
@@ -157,8 +147,7 @@ Value ObjectBinder::read_named(const Json& json, const ast::NamedType& type, con
       if (value && in_range) return Value::integer(*value);
       b_.tree
           .error(ev_.sink(), diag::code::config_out_of_range, json,
-                 "`" + key + "` is " + json_text(json) + ": " +
-                     (value ? "a dim is at least 1" : "a whole number has 64 bits"))
+                 "`" + key + "` is " + json_text(json) + ": " + (value ? "a dim is at least 1" : "a whole number has 64 bits"))
           .label(field.span, "`" + field.name + "` is declared here");
       return Value::error();
     }
@@ -178,8 +167,8 @@ Value ObjectBinder::read_named(const Json& json, const ast::NamedType& type, con
   }
 }
 
-Value ObjectBinder::read_symbol(const Json& json, const ast::NamedType& type, const Symbol& symbol,
-                                const FieldDef& field, const std::string& key) {
+Value ObjectBinder::read_symbol(const Json& json, const ast::NamedType& type, const Symbol& symbol, const FieldDef& field,
+                                const std::string& key) {
   if (!json.is_object()) {
     b_.tree.claim(json);
     return wrong(json, type, field, key);
@@ -235,9 +224,8 @@ std::optional<std::size_t> ObjectBinder::read_tag(const Json& json, const Varian
     if (index && *index != *found) {
       b_.tree
           .error(ev_.sink(), diag::code::config_disagree, *value,
-                 "the case of " + variant.symbol->name + " is given twice and differently: " + keys.front() + " is " +
-                     json_text(*first) + " in " + b_.tree.place(*first) + ", " + keys.back() + " is " +
-                     json_text(*value) + " in " + b_.tree.place(*value))
+                 "the case of " + variant.symbol->name + " is given twice and differently: " + keys.front() + " is " + json_text(*first) +
+                     " in " + b_.tree.place(*first) + ", " + keys.back() + " is " + json_text(*value) + " in " + b_.tree.place(*value))
           .label(variant.symbol->span, "declared here")
           .help("correct the file, or decide with --set");
       return std::nullopt;

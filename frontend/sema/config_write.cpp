@@ -116,7 +116,10 @@ class Writer {
   }
 
  private:
-  struct Slot { MetadataOfConfig::Item item; bool first; };
+  struct Slot {
+    MetadataOfConfig::Item item;
+    bool first;
+  };
   std::string architecture_;
   std::vector<Slot> items_;
   std::map<std::string, std::size_t> at_;

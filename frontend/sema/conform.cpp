@@ -52,8 +52,7 @@ class Conformance {
 
   Value tensor_type(const ast::Type& type) {
     ex_.fail(diag::code::unknown_type, type.span,
-             "`" + ex_.text(type.span) +
-                 "` is a type of tensors: only parameters and results of forward and entries have one")
+             "`" + ex_.text(type.span) + "` is a type of tensors: only parameters and results of forward and entries have one")
         .label(use_, "for this value");
     return Value::error();
   }
@@ -107,13 +106,12 @@ class Conformance {
       const Value length = ex_.eval(*type.length, env_);
       if (ex_.unusable(length, type.length->span)) return Value::error();
       if (!length.is(ValueKind::integer)) {
-        ex_.fail(diag::code::wrong_operand, type.length->span,
-                 "the length of a list is a whole number, not " + kind_name(length));
+        ex_.fail(diag::code::wrong_operand, type.length->span, "the length of a list is a whole number, not " + kind_name(length));
         return Value::error();
       }
       if (length.as_int() != static_cast<std::int64_t>(items.size())) {
-        ex_.fail(diag::code::wrong_type, use_,
-                 place() + " has " + counted(items.size(), "element") + ", expected " + show_formula(length), {&length})
+        ex_.fail(diag::code::wrong_type, use_, place() + " has " + counted(items.size(), "element") + ", expected " + show_formula(length),
+                 {&length})
             .label(type.span, "declared here");
         return Value::error();
       }
@@ -147,8 +145,7 @@ class Conformance {
       case TypeName::Kind::dim:
       case TypeName::Kind::integer: {
         if (value.is(ValueKind::dim)) {
-          ex_.fail(diag::code::run_time_size, use_,
-                   place() + " is known early: `" + ex_.text(use_) + "` is a size of run time")
+          ex_.fail(diag::code::run_time_size, use_, place() + " is known early: `" + ex_.text(use_) + "` is a size of run time")
               .label(type.span, "declared here");
           return Value::error();
         }
@@ -156,9 +153,7 @@ class Conformance {
           const bool whole = value.is(ValueKind::real);
           return wrong(value, type, whole ? "`int(x)` drops the fraction" : "");
         }
-        if (resolved.kind == TypeName::Kind::dim && value.as_int() < 1) {
-          return wrong(value, type, "a dim is at least 1");
-        }
+        if (resolved.kind == TypeName::Kind::dim && value.as_int() < 1) { return wrong(value, type, "a dim is at least 1"); }
         return value;
       }
       case TypeName::Kind::real:
@@ -179,8 +174,7 @@ class Conformance {
     }
     const Recipe& recipe = value.as_recipe();
     if (recipe.called) return true;
-    ex_.fail(diag::code::wrong_type, use_,
-             place() + " is a module with its arguments: `" + recipe.symbol->name + "` has none here")
+    ex_.fail(diag::code::wrong_type, use_, place() + " is a module with its arguments: `" + recipe.symbol->name + "` has none here")
         .label(type.span, "declared here")
         .help("write `" + recipe.symbol->name + "(…)`");
     return false;
@@ -193,8 +187,7 @@ class Conformance {
         return value.as_config().definition->is_a(symbol) ? value : wrong(value, type, "a derived config passes, too");
       }
       case SymbolKind::variant: {
-        if (!value.is(ValueKind::variant) || value.as_variant().definition->symbol != &symbol)
-          return wrong(value, type);
+        if (!value.is(ValueKind::variant) || value.as_variant().definition->symbol != &symbol) return wrong(value, type);
         if (!type.optional || value.as_variant().optional) return value;
         auto widened = std::make_unique<VariantInstance>(value.as_variant());
         widened->optional = true;
@@ -227,8 +220,7 @@ class Conformance {
 
 }  // namespace
 
-Value Expressions::conform(const Value& value, const ast::Type& type, const Environment& env, std::string_view what,
-                           source::Span use) {
+Value Expressions::conform(const Value& value, const ast::Type& type, const Environment& env, std::string_view what, source::Span use) {
   return Conformance(*this, env, what, use).conform(value, type);
 }
 

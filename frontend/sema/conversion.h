@@ -16,7 +16,11 @@ namespace modelc::sema {
 struct MetadataOfConfig {
   std::string architecture;
   // Of whole numbers, texts, bools, or lists of one of them; `real`: an f32 or a list of f32.
-  struct Item { std::string key; Json value; bool real = false; };
+  struct Item {
+    std::string key;
+    Json value;
+    bool real = false;
+  };
   std::vector<Item> items;
   std::vector<std::string> lost;                          // keys of the configuration that no field of the model has
 };
@@ -32,8 +36,8 @@ std::vector<std::string> keys_of_file(source::SourceManager&, const Imports&, co
 // The fields that two configurations of the main file's model give different values, one line each. A real equals what
 // f32 makes of it; no scaling equals a case without fields ("default"). Where the second does not bind, what is wrong with
 // it. Nothing when the first does not (in the sink).
-std::optional<std::vector<std::string>> config_differences(source::SourceManager&, const Imports&, const ConfigInput&,
-                                                           const ConfigInput&, diag::Sink&);
+std::optional<std::vector<std::string>> config_differences(source::SourceManager&, const Imports&, const ConfigInput&, const ConfigInput&,
+                                                           diag::Sink&);
 
 // The lines of the main file's model's `quantize`, in order; what is wrong with them is said by analyze.
 std::vector<QuantizeRule> quantize_rules(const source::SourceManager&, const Imports&);

@@ -18,8 +18,7 @@ namespace {
 using Specs = std::vector<Expressions::ParamSpec>;
 
 // Numbers and names of arguments alone; their values are of no account.
-void arrange(Evaluator& evaluator, const Specs& specs, const ast::Args& args, const std::string& owner,
-             source::Span span) {
+void arrange(Evaluator& evaluator, const Specs& specs, const ast::Args& args, const std::string& owner, source::Span span) {
   std::vector<Argument> given;
   for (const ast::Arg& arg : args.items) {
     Argument a;
@@ -64,9 +63,7 @@ void DefinitionCalls::check(const ast::Block& block) {
         for (const auto& value : ast::as<ast::ReturnStatement>(*statement).values) check(*value);
         break;
       case ast::StatementKind::assign: check(*ast::as<ast::AssignStatement>(*statement).value); break;
-      case ast::StatementKind::call:
-        each_expr(ast::as<ast::CallStatement>(*statement).args, [&](const ast::Expr& e) { check(e); });
-        break;
+      case ast::StatementKind::call: each_expr(ast::as<ast::CallStatement>(*statement).args, [&](const ast::Expr& e) { check(e); }); break;
     }
   }
 }
@@ -108,9 +105,7 @@ const ModuleDef* DefinitionCalls::child_module(const std::string& name) {
   if (member == nullptr || member->kind != MemberKind::child) return nullptr;
   const auto* recipe = ast::try_as<ast::CallExpr>(*ast::as<ast::ChildMember>(*member->item).value);
   const auto* module = recipe != nullptr ? ast::try_as<ast::NameExpr>(*recipe->callee) : nullptr;
-  if (module == nullptr || def_->find(module->name.text) != nullptr || def_->parameter(module->name.text) != nullptr) {
-    return nullptr;
-  }
+  if (module == nullptr || def_->find(module->name.text) != nullptr || def_->parameter(module->name.text) != nullptr) { return nullptr; }
   const Symbol* symbol = find_symbol(*def_->levels[member->level].symbol->file, module->name.text).symbol;
   // What a module that contains itself calls is judged where it is made, which says that it does.
   const bool other = symbol != nullptr && symbol->kind == SymbolKind::module && symbol != def_->symbol;
@@ -154,9 +149,7 @@ bool DefinitionCalls::of_member(const ast::MemberExpr& member, const ast::CallEx
   const ModuleDef* child = object != nullptr ? child_module(object->name.text) : nullptr;
   const MemberDef* found = child != nullptr ? child->find(member.name.text) : nullptr;
   if (found == nullptr) return false;
-  if (found->kind == MemberKind::method) {
-    of_method(*found, "`" + object->name.text + "`'s `" + member.name.text + "`", call);
-  }
+  if (found->kind == MemberKind::method) { of_method(*found, "`" + object->name.text + "`'s `" + member.name.text + "`", call); }
   return true;
 }
 
@@ -190,16 +183,15 @@ void DefinitionCalls::of_field(const ast::MemberExpr& member) {
   std::vector<std::string> names;
   for (const MemberDef& m : child->members) names.push_back(m.name);
   ev_.sink()
-      .error(
-          code::unknown_field, member.name.span,
-          "the module `" + child->name() + "` of `" + object->name.text + "` has no member `" + member.name.text + "`")
+      .error(code::unknown_field, member.name.span,
+             "the module `" + child->name() + "` of `" + object->name.text + "` has no member `" + member.name.text + "`")
       .label(child->symbol->span, "declared here")
       .help(diag::did_you_mean(member.name.text, names));
 }
 
 void DefinitionCalls::check(const Symbol& module, const ast::Args& args, source::Span span) {
-  arrange(ev_, specs_of(ast::as<ast::ModuleDecl>(*module.decl).params), args,
-          "the " + std::string(word(module)) + " `" + module.name + "`", span);
+  arrange(ev_, specs_of(ast::as<ast::ModuleDecl>(*module.decl).params), args, "the " + std::string(word(module)) + " `" + module.name + "`",
+          span);
 }
 
 void DefinitionCalls::of_function(const ast::FunctionDecl& fn, const ast::CallExpr& call) {

@@ -118,8 +118,8 @@ class DefinitionChecker {
  public:
   // `selected`: names behind dots, anywhere; `derived`: names that modules with a base mention. `def`: the module that is
   // looked at; null for other declarations.
-  DefinitionChecker(Evaluator& evaluator, ModuleDefs& defs, const Names& selected, const Names& derived,
-                    const FileSymbols& file, const ModuleDef* def = nullptr)
+  DefinitionChecker(Evaluator& evaluator, ModuleDefs& defs, const Names& selected, const Names& derived, const FileSymbols& file,
+                    const ModuleDef* def = nullptr)
       : ev_(evaluator),
         ex_(evaluator),
         defs_(defs),
@@ -144,8 +144,7 @@ class DefinitionChecker {
     }
     env_ = Environment(&file);
     for (std::size_t level = def.levels.size(); level-- > 0;) {
-      for (const ast::Param& param : def.levels[level].decl->params)
-        env_.define(param.name.text, Value::error(), param.name.span);
+      for (const ast::Param& param : def.levels[level].decl->params) env_.define(param.name.text, Value::error(), param.name.span);
     }
     for (const MemberDef& member : def.members) env_.define(member.name, Value::error(), member.span);
     for (const ast::ItemPtr& item : decl.members) member(*item, decl.is_model);
@@ -179,8 +178,7 @@ class DefinitionChecker {
   void check(const ast::OpDecl& decl, Environment env) {
     for (const ast::Param& param : decl.params) {
       if (const auto* tensor = ast::try_as<ast::TensorType>(param.type)) bind_names(tensor->shape, env);
-      if (const auto* named = ast::try_as<ast::NamedType>(param.type); named != nullptr && named->shape)
-        bind_names(*named->shape, env);
+      if (const auto* named = ast::try_as<ast::NamedType>(param.type); named != nullptr && named->shape) bind_names(*named->shape, env);
       if (const auto* index = ast::try_as<ast::IndexType>(param.type)) bind_names(index->shape, env);
     }
     for (const ast::Param& param : decl.params) ev_.check_names(*param.type, env);
@@ -189,8 +187,7 @@ class DefinitionChecker {
     if (decl.reference) ev_.check_names(*decl.reference, env);
     if (decl.reference_block) ev_.check_names(*decl.reference_block, env);
     // `when dtype(x) == f16`: here alone an element type is a value.
-    for (int t = 0; t <= static_cast<int>(DType::boolean); ++t)
-      env.define(std::string(name(static_cast<DType>(t))), Value::error(), {});
+    for (int t = 0; t <= static_cast<int>(DType::boolean); ++t) env.define(std::string(name(static_cast<DType>(t))), Value::error(), {});
     for (const ast::Kernel& kernel : decl.kernels) {
       for (const auto* e : {&kernel.local_size, &kernel.dispatch, &kernel.when}) {
         if (*e) ev_.check_names(**e, env);
@@ -230,8 +227,7 @@ class DefinitionChecker {
       case ast::ItemKind::place:
         if (!is_model) {
           ev_.sink()
-              .error(code::misplaced_member, item.span,
-                     "`" + def_->name() + "` is a module: this speaks of a whole model")
+              .error(code::misplaced_member, item.span, "`" + def_->name() + "` is a module: this speaks of a whole model")
               .label(def_->symbol->span, "declared here")
               .help("move it to the `model`, or write `model` for `module` if this is the whole");
         }
@@ -282,8 +278,7 @@ class DefinitionChecker {
       Environment env = env_;
       for (const ast::Tensor* tensor : tensors) {
         for (const ast::Seg& seg : tensor->segs) {
-          if (seg.kind == ast::SegKind::index || seg.kind == ast::SegKind::rest)
-            env.define(seg.text, Value::error(), seg.span);
+          if (seg.kind == ast::SegKind::index || seg.kind == ast::SegKind::rest) env.define(seg.text, Value::error(), seg.span);
         }
       }
       ev_.check_names(*when, env);
@@ -295,12 +290,8 @@ class DefinitionChecker {
           condition(map.when, {&map.file.items.front(), &map.model.items.front()});
           break;
         }
-        case ast::RuleKind::via:
-          condition(ast::as<ast::ViaRule>(*rule).when, {&ast::as<ast::ViaRule>(*rule).tensor});
-          break;
-        case ast::RuleKind::alias:
-          condition(ast::as<ast::AliasRule>(*rule).when, {&ast::as<ast::AliasRule>(*rule).alias});
-          break;
+        case ast::RuleKind::via: condition(ast::as<ast::ViaRule>(*rule).when, {&ast::as<ast::ViaRule>(*rule).tensor}); break;
+        case ast::RuleKind::alias: condition(ast::as<ast::AliasRule>(*rule).when, {&ast::as<ast::AliasRule>(*rule).alias}); break;
         case ast::RuleKind::ignore:
           condition(ast::as<ast::IgnoreRule>(*rule).when, {&ast::as<ast::IgnoreRule>(*rule).tensors.front()});
           break;
@@ -323,14 +314,12 @@ class DefinitionChecker {
     const ModuleDef& def = *def_;
     if (!def.has_method()) return;
     for (const MemberDef& member : def.members) {
-      if (member.kind == MemberKind::let || member.kind == MemberKind::function || member.kind == MemberKind::method)
-        continue;
+      if (member.kind == MemberKind::let || member.kind == MemberKind::function || member.kind == MemberKind::method) continue;
       if (member.doubtful || def.mentioned.contains(member.name) || selected_.contains(member.name)) continue;
       if (member.level == 0) {
         if (derived_.contains(member.name)) continue;
-        ev_.sink().warning(
-            code::unused_member, member.span,
-            "nothing uses the " + std::string(word(member.kind)) + " `" + member.name + "` of `" + def.name() + "`");
+        ev_.sink().warning(code::unused_member, member.span,
+                           "nothing uses the " + std::string(word(member.kind)) + " `" + member.name + "` of `" + def.name() + "`");
         continue;
       }
       // A base's member that only the overridden functions used.
@@ -338,8 +327,8 @@ class DefinitionChecker {
       if (base == nullptr || !base->mentioned.contains(member.name)) continue;
       ev_.sink()
           .warning(code::unused_member, def.symbol->span,
-                   "`" + def.name() + "` no longer uses the " + std::string(word(member.kind)) + " `" + member.name +
-                       "` of its base `" + base->name() + "`")
+                   "`" + def.name() + "` no longer uses the " + std::string(word(member.kind)) + " `" + member.name + "` of its base `" +
+                       base->name() + "`")
           .label(member.span, "declared here")
           .help("write `remove " + member.name + "` if it is not in the checkpoint");
     }
@@ -374,8 +363,7 @@ Names check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& i
       for (const ast::ItemPtr& item : module->members) {
         each_expr(*item, [&](const ast::Expr& e) { selected_names(e, selected); });
         if (const auto* method = ast::try_as<ast::MethodMember>(*item)) selected_names(method->body, selected);
-        if (const auto* fn = ast::try_as<ast::FunctionDecl>(*item); fn != nullptr && fn->block)
-          selected_names(*fn->block, selected);
+        if (const auto* fn = ast::try_as<ast::FunctionDecl>(*item); fn != nullptr && fn->block) selected_names(*fn->block, selected);
       }
     }
   }
@@ -396,8 +384,8 @@ Names check_definitions(Evaluator& evaluator, ModuleDefs& defs, const Imports& i
         case ast::ItemKind::config:
         case ast::ItemKind::variant: {
           const bool is_config = decl->kind == ast::ItemKind::config;
-          const Symbol* symbol = file->own(is_config ? ast::as<ast::ConfigDecl>(*decl).name.text
-                                                     : ast::as<ast::VariantDecl>(*decl).name.text);
+          const Symbol* symbol =
+              file->own(is_config ? ast::as<ast::ConfigDecl>(*decl).name.text : ast::as<ast::VariantDecl>(*decl).name.text);
           if (symbol == nullptr || symbol->decl != decl.get()) break;
           if (is_config) check_config(evaluator, *symbol);
           else evaluator.config_defs().variant(*symbol);

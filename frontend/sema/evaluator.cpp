@@ -10,8 +10,7 @@
 
 namespace modelc::sema {
 
-Evaluator::Evaluator(source::SourceManager& sources, graph::DimTable& dims, diag::Sink& sink,
-                     EvaluatorLimits limits)
+Evaluator::Evaluator(source::SourceManager& sources, graph::DimTable& dims, diag::Sink& sink, EvaluatorLimits limits)
     : sources_(sources),
       dims_(dims),
       sink_(sink),
@@ -26,9 +25,7 @@ Evaluator::Evaluator(source::SourceManager& sources, graph::DimTable& dims, diag
 Evaluator::~Evaluator() = default;
 
 TensorContext* Evaluator::set_tensors(TensorContext* tensors) { return std::exchange(state_->tensors, tensors); }
-InterfaceChecker* Evaluator::set_interfaces(InterfaceChecker* interfaces) {
-  return std::exchange(state_->interfaces, interfaces);
-}
+InterfaceChecker* Evaluator::set_interfaces(InterfaceChecker* interfaces) { return std::exchange(state_->interfaces, interfaces); }
 TensorContext* Evaluator::tensors() const { return state_->tensors; }
 InterfaceChecker* Evaluator::interfaces() const { return state_->interfaces; }
 
@@ -39,19 +36,14 @@ Value Evaluator::lookup(const ast::Name& name, const Environment& env) { return 
 Value Evaluator::field(const Value& object, const ast::Name& name, source::Span object_span) {
   return Expressions(*this).field(object, name, object_span);
 }
-Value Evaluator::call(const Value& callee, std::span<const Argument> arguments, source::Span callee_span,
-                      source::Span span) {
+Value Evaluator::call(const Value& callee, std::span<const Argument> arguments, source::Span callee_span, source::Span span) {
   return Expressions(*this).call_value(callee, arguments, callee_span, span);
 }
-std::optional<bool> Evaluator::condition(const ast::Expr& expr, const Environment& env) {
-  return Expressions(*this).condition(expr, env);
-}
+std::optional<bool> Evaluator::condition(const ast::Expr& expr, const Environment& env) { return Expressions(*this).condition(expr, env); }
 Value Evaluator::size(const ast::Expr& expr, const Environment& env, std::string_view what) {
   return Expressions(*this).size(expr, env, what);
 }
-std::vector<ShapeAxis> Evaluator::shape(const ast::Shape& shape, const Environment& env) {
-  return Expressions(*this).shape(shape, env);
-}
+std::vector<ShapeAxis> Evaluator::shape(const ast::Shape& shape, const Environment& env) { return Expressions(*this).shape(shape, env); }
 std::vector<Argument> Evaluator::arguments(const ast::Args& args, const Environment& env) {
   return Expressions(*this).arguments(args, env);
 }
@@ -65,9 +57,7 @@ Value Evaluator::axis(const Symbol& symbol) {
   const auto number = [&](const ast::Expr& expr, std::string_view what) -> std::optional<std::int64_t> {
     const Value value = ex.size(expr, env, what);
     if (value.is(ValueKind::integer)) return value.as_int();
-    if (!value.is_error()) {
-      ex.fail(diag::code::bad_axis, expr.span, std::string(what) + " is a number, not a size of run time");
-    }
+    if (!value.is_error()) { ex.fail(diag::code::bad_axis, expr.span, std::string(what) + " is a number, not a size of run time"); }
     return std::nullopt;
   };
   const auto low = number(*decl.range.low, "the smallest size of an axis");
@@ -90,8 +80,7 @@ Value Evaluator::axis(const Symbol& symbol) {
   if (const auto known = dims_.find_axis(symbol.name)) {
     const graph::Axis& other = dims_.axis(*known);
     if (is_prelude_axis(symbol.name) || other.lo != lo || other.hi != hi || other.by != by) {
-      ex.fail(diag::code::bad_axis, symbol.span, "another axis is called `" + symbol.name + "`")
-          .help("give this one another name");
+      ex.fail(diag::code::bad_axis, symbol.span, "another axis is called `" + symbol.name + "`").help("give this one another name");
       return Value::error();
     }
     return Value::dim(dims_, dims_.of_axis(*known));
@@ -109,9 +98,7 @@ void Evaluator::report_unknown_name(const ast::Name& name, const Environment& en
   std::string help = habit_of_name(name.text);
   if (help.empty()) help = import_of(name.text);
   if (help.empty()) help = diag::did_you_mean(name.text, names);
-  Expressions(*this)
-      .fail(diag::code::unknown_name, name.span, "no name `" + name.text + "` is known here")
-      .help(help);
+  Expressions(*this).fail(diag::code::unknown_name, name.span, "no name `" + name.text + "` is known here").help(help);
 }
 
 std::string Evaluator::import_of(const std::string& name) const {
@@ -135,14 +122,12 @@ Value Evaluator::run(const ast::Block& block, Environment& env) {
 }
 
 std::optional<std::vector<std::pair<std::string, Value>>> Evaluator::bind(const std::vector<ast::Param>& params,
-                                                                          std::span<const Argument> arguments,
-                                                                          std::string_view owner, source::Span span,
-                                                                          Environment& scope) {
+                                                                          std::span<const Argument> arguments, std::string_view owner,
+                                                                          source::Span span, Environment& scope) {
   return Expressions(*this).bind(params, arguments, owner, span, scope);
 }
 
-Value Evaluator::conform(const Value& value, const ast::Type& type, const Environment& env, std::string_view what,
-                         source::Span use) {
+Value Evaluator::conform(const Value& value, const ast::Type& type, const Environment& env, std::string_view what, source::Span use) {
   return Expressions(*this).conform(value, type, env, what, use);
 }
 
@@ -161,8 +146,7 @@ bool Evaluator::require(const ast::RequireItem& item, const Environment& env, st
   const Value value = ex.eval(*item.condition, env);
   if (!value.is(ValueKind::boolean)) {
     if (!ex.unusable(value, item.condition->span)) {
-      ex.fail(diag::code::bad_condition, item.condition->span, "`require` takes a bool, not " + kind_name(value),
-              {&value});
+      ex.fail(diag::code::bad_condition, item.condition->span, "`require` takes a bool, not " + kind_name(value), {&value});
     }
     return false;
   }
@@ -188,13 +172,9 @@ const ConfigInstance* Evaluator::adopt(std::unique_ptr<ConfigInstance> instance)
 const VariantInstance* Evaluator::adopt(std::unique_ptr<VariantInstance> instance) {
   return state_->variants.emplace_back(std::move(instance)).get();
 }
-const NameSource& Evaluator::adopt(std::unique_ptr<NameSource> source) {
-  return *state_->name_sources.emplace_back(std::move(source));
-}
+const NameSource& Evaluator::adopt(std::unique_ptr<NameSource> source) { return *state_->name_sources.emplace_back(std::move(source)); }
 
 const NameSource& Evaluator::scope_of(const ConfigInstance& instance) { return *state_->scopes.at(&instance); }
-void Evaluator::set_scope(const ConfigInstance& instance, const NameSource& scope) {
-  state_->scopes[&instance] = &scope;
-}
+void Evaluator::set_scope(const ConfigInstance& instance, const NameSource& scope) { state_->scopes[&instance] = &scope; }
 
 }  // namespace modelc::sema

@@ -94,15 +94,12 @@ class Evaluator {
   // Binds arguments to the parameters of `owner` ("the module `Linear`"), positional first, then by name; missing
   // ones by their default, evaluated in `scope` with the earlier parameters. `scope` is the environment of the
   // declaration's file and is left with all parameters defined. Nothing when one failed (all problems are reported).
-  std::optional<std::vector<std::pair<std::string, Value>>> bind(const std::vector<ast::Param>& params,
-                                                                 std::span<const Argument> arguments,
-                                                                 std::string_view owner, source::Span span,
-                                                                 Environment& scope);
+  std::optional<std::vector<std::pair<std::string, Value>>> bind(const std::vector<ast::Param>& params, std::span<const Argument> arguments,
+                                                                 std::string_view owner, source::Span span, Environment& scope);
   // The value as a value of the declared type: integers widen to float, none passes where `T?` is asked, recipes are
   // checked against interfaces. Types of tensors are not values' types and are refused here. `what` names the place:
   // "the argument `eps` of the module `RMSNorm`".
-  Value conform(const Value& value, const ast::Type& type, const Environment& env, std::string_view what,
-                source::Span use);
+  Value conform(const Value& value, const ast::Type& type, const Environment& env, std::string_view what, source::Span use);
   // The module's scope: its file, and the parameters of the recipe.
   Environment module_scope(const Recipe& recipe) const;
 

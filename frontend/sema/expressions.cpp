@@ -181,8 +181,7 @@ std::optional<bool> Expressions::condition(const ast::Expr& expr, const Environm
   const Value value = eval(expr, env);
   if (value.is(ValueKind::boolean)) return value.as_bool();
   if (unusable(value, expr.span)) return std::nullopt;
-  auto message = fail(diag::code::bad_condition, expr.span,
-                      "a condition is a bool that is known early, not " + kind_name(value), {&value});
+  auto message = fail(diag::code::bad_condition, expr.span, "a condition is a bool that is known early, not " + kind_name(value), {&value});
   if (value.is(ValueKind::tensor)) message.help("to choose element by element, write `where(condition, a, b)`");
   if (value.is_number()) message.help("compare it with something, as in `" + text(expr.span) + " != 0`");
   return std::nullopt;
@@ -233,8 +232,8 @@ Value Expressions::of_symbol(const Symbol& symbol, source::Span use) {
     }
     case SymbolKind::function: {
       const auto& decl = ast::as<ast::FunctionDecl>(*symbol.decl);
-      return Value::closure(Closure{symbol.name, &decl.params, decl.value.get(), decl.block ? &*decl.block : nullptr,
-                                    Environment(symbol.file), symbol.span});
+      return Value::closure(
+          Closure{symbol.name, &decl.params, decl.value.get(), decl.block ? &*decl.block : nullptr, Environment(symbol.file), symbol.span});
     }
     case SymbolKind::interface: return Value::interface(&symbol);
     case SymbolKind::op: return Value::op(&symbol);
@@ -253,15 +252,11 @@ Value Expressions::name(const ast::Name& name, const Environment& env) {
   if (auto found = env.lookup(name.text, name.span)) return std::move(*found);
   if (env.file() != nullptr) {
     bool failed = false;
-    if (const Symbol* symbol = resolve(*env.file(), name.text, name.span, ev_.sink(), failed)) {
-      return of_symbol(*symbol, name.span);
-    }
+    if (const Symbol* symbol = resolve(*env.file(), name.text, name.span, ev_.sink(), failed)) { return of_symbol(*symbol, name.span); }
     if (failed) return Value::error();
     if (const FileSymbols* files = find_symbol(*env.file(), name.text).alias) return Value::files(files);
   }
-  if (is_prelude_axis(name.text)) {
-    return Value::dim(ev_.dims(), ev_.dims().of_axis(*ev_.dims().find_axis(name.text)));
-  }
+  if (is_prelude_axis(name.text)) { return Value::dim(ev_.dims(), ev_.dims().of_axis(*ev_.dims().find_axis(name.text))); }
   if (const Builtin* builtin = find_builtin(name.text)) return Value::builtin(builtin);
   if (name.text == "pi") return Value::real(std::numbers::pi, named_formula("pi", shortest(std::numbers::pi), ""));
   if (name.text == "plain") return Value::encoding(Recipe{nullptr, true, {}, name.span});
@@ -291,8 +286,7 @@ Value Expressions::field(const Value& object, const ast::Name& name, source::Spa
       for (const FunctionDef& function : instance.definition->functions) {
         if (function.name != name.text) continue;
         const ast::FunctionDecl& decl = *function.item;
-        return Value::closure(Closure{function.name, &decl.params, decl.value.get(),
-                                      decl.block ? &*decl.block : nullptr,
+        return Value::closure(Closure{function.name, &decl.params, decl.value.get(), decl.block ? &*decl.block : nullptr,
                                       Environment(function.file).with(ev_.scope_of(instance)), decl.name.span});
       }
       std::vector<std::string> names;
@@ -314,9 +308,9 @@ Value Expressions::field(const Value& object, const ast::Name& name, source::Spa
         if (other.fields->field(name.text) != nullptr) owners.push_back(modelc::quote(other.decl->tags.front().value));
       }
       for (const ConfigField& f : variant.fields->fields) names.push_back(f.name);
-      auto message = fail(diag::code::unknown_field, name.span,
-                          "the case " + modelc::quote(variant.tag) + " of " + variant.definition->symbol->name +
-                              " has no field `" + name.text + "`");
+      auto message =
+          fail(diag::code::unknown_field, name.span,
+               "the case " + modelc::quote(variant.tag) + " of " + variant.definition->symbol->name + " has no field `" + name.text + "`");
       if (owners.empty()) {
         message.help(diag::did_you_mean(name.text, names));
       } else {
@@ -338,8 +332,7 @@ Value Expressions::field(const Value& object, const ast::Name& name, source::Spa
       if (!have_tensors(name.span, "`." + name.text + "`")) return Value::error();
       return st_.tensors->field(object, name);
     default: {
-      auto message = fail(diag::code::unknown_field, name.span,
-                          kind_name(object) + " has no fields, so none named `" + name.text + "`");
+      auto message = fail(diag::code::unknown_field, name.span, kind_name(object) + " has no fields, so none named `" + name.text + "`");
       if (object.is(ValueKind::map)) {
         message.help("entries of a map are read by their key: `" + text(object_span) + "[\"" + name.text + "\"]`");
       }
@@ -357,9 +350,7 @@ Value Expressions::named(const std::string& name, const Value& value) {
   return value.with_formula(named_formula(name, show(value), "", f));
 }
 
-Value Expressions::parameter(const std::string& name, const Value& value) {
-  return value.formula() ? value : named(name, value);
-}
+Value Expressions::parameter(const std::string& name, const Value& value) { return value.formula() ? value : named(name, value); }
 
 void Expressions::check_new_name(const ast::Name& name, const Environment& env) {
   if (const auto before = env.declared(name.text)) {
@@ -381,13 +372,11 @@ Value Expressions::size(const ast::Expr& expr, const Environment& env, std::stri
   if (unusable(value, expr.span)) return Value::error();
   if (value.is(ValueKind::dim)) return value;
   if (!value.is(ValueKind::integer)) {
-    fail(diag::code::wrong_operand, expr.span, std::string(what) + " is a whole number, not " + kind_name(value),
-         {&value});
+    fail(diag::code::wrong_operand, expr.span, std::string(what) + " is a whole number, not " + kind_name(value), {&value});
     return Value::error();
   }
   if (value.as_int() < 1) {
-    fail(diag::code::wrong_operand, expr.span, std::string(what) + " is at least 1: found " + show_formula(value),
-         {&value})
+    fail(diag::code::wrong_operand, expr.span, std::string(what) + " is at least 1: found " + show_formula(value), {&value})
         .help(value.as_int() == -1 ? "no size is found out: write it, or its formula" : "");
     return Value::error();
   }

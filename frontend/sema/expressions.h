@@ -78,13 +78,10 @@ class Expressions {
 
   // calls.cpp
   std::vector<Argument> arguments(const ast::Args& args, const Environment& env);
-  Value call_value(const Value& callee, std::span<const Argument> arguments, source::Span callee_span,
-                   source::Span span);
+  Value call_value(const Value& callee, std::span<const Argument> arguments, source::Span callee_span, source::Span span);
   Value call_closure(const Closure& function, std::span<const Argument> arguments, source::Span span);
-  std::optional<std::vector<std::pair<std::string, Value>>> bind(const std::vector<ast::Param>& params,
-                                                                 std::span<const Argument> arguments,
-                                                                 std::string_view owner, source::Span span,
-                                                                 Environment& scope);
+  std::optional<std::vector<std::pair<std::string, Value>>> bind(const std::vector<ast::Param>& params, std::span<const Argument> arguments,
+                                                                 std::string_view owner, source::Span span, Environment& scope);
   // Positional and named arguments in the order of the parameters; null where none is given. False when one does not
   // fit.
   struct ParamSpec {
@@ -92,15 +89,14 @@ class Expressions {
     bool required = true;
     source::Span declared = {};  // where a file declares it; invalid for what is built in
   };
-  bool arrange(std::span<const ParamSpec> params, std::span<const Argument> arguments, std::string_view owner,
-               source::Span span, std::vector<const Argument*>& arranged);
+  bool arrange(std::span<const ParamSpec> params, std::span<const Argument> arguments, std::string_view owner, source::Span span,
+               std::vector<const Argument*>& arranged);
 
   // builtins.cpp
   Value call_builtin(const Builtin& function, std::span<const Argument> arguments, source::Span span);
 
   // conform.cpp
-  Value conform(const Value& value, const ast::Type& type, const Environment& env, std::string_view what,
-                source::Span use);
+  Value conform(const Value& value, const ast::Type& type, const Environment& env, std::string_view what, source::Span use);
 
   // blocks.cpp
   // `y = …` outside of a loop where nothing is called `y`.
@@ -117,8 +113,7 @@ class Expressions {
   // An error with the calls that led there. The builder may be used in the same expression only.
   diag::Builder fail(const diag::Code& code, source::Span span, std::string message);
   // The same with the origins of the factors of a formula as notes.
-  diag::Builder fail(const diag::Code& code, source::Span span, std::string message,
-                     std::initializer_list<const Value*> origins_of);
+  diag::Builder fail(const diag::Code& code, source::Span span, std::string message, std::initializer_list<const Value*> origins_of);
   // Reports none, absent and values of the wrong kind where a value is needed; true when it did (or it is an error).
   bool unusable(const Value& value, source::Span span);
   // Whether a graph is being built; reports that `what` needs one when not.
@@ -151,8 +146,7 @@ class Expressions {
   Value comparison(ast::BinaryOp op, const Value& a, const Value& b, const ast::BinaryExpr& expr);
   Value contains(const Value& a, const Value& b, const ast::BinaryExpr& expr);
   // calls.cpp
-  Value call_recipe(const Recipe& recipe, std::span<const Argument> arguments, source::Span callee_span,
-                    source::Span span, ValueKind kind);
+  Value call_recipe(const Recipe& recipe, std::span<const Argument> arguments, source::Span callee_span, source::Span span, ValueKind kind);
   // blocks.cpp
   bool statement(const ast::Statement& statement, Environment& env, std::optional<Value>& result);
   bool let_statement(const ast::LetStatement& statement, Environment& env);

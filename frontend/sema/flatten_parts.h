@@ -77,8 +77,7 @@ class Flattener {
   std::vector<const Symbol*> present_of(const Symbol& type);
   source::Span widened(const ast::Expr& expr) const;
   std::string block(const ModuleDef& def, const CheckpointDef& checkpoint, const std::vector<Scope>& scopes);
-  void rule_edits(const Scope& scope, const ast::Item& item, const std::vector<ast::RulePtr>& rules, Edits& edits,
-                  const Names& removed);
+  void rule_edits(const Scope& scope, const ast::Item& item, const std::vector<ast::RulePtr>& rules, Edits& edits, const Names& removed);
 
   source::SourceManager& sources_;
   const Imports& imports_;

@@ -39,8 +39,8 @@ class Active {
 }  // namespace
 
 std::optional<graph::Function> FunctionBuilder::method(Instances& instances, ClassInfo& info, const MemberDef& method,
-                                                       const SignaturePattern& signature, const Ellipsis& ellipsis,
-                                                       const std::string& name, StateMoves& moves) {
+                                                       const SignaturePattern& signature, const Ellipsis& ellipsis, const std::string& name,
+                                                       StateMoves& moves) {
   FunctionBuilder builder(instances, info);
   const auto& decl = ast::as<ast::MethodMember>(*method.item);
   builder.fn_.name = name;
@@ -92,8 +92,7 @@ bool FunctionBuilder::run_method(const MemberDef& method, const SignaturePattern
     const auto seen = kept_f32(id, input.type, input.span);
     if (!seen) return false;
     const GraphValue value{*seen, type(*seen)};
-    env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value),
-               input.span);
+    env.define(input.name, input.type.kind == graph::TypeKind::tensor ? Value::tensor(value) : Value::batch(value), input.span);
   }
   const Value returned = ev_.run(ast::as<ast::MethodMember>(*method.item).body, env);
   if (returned.is_error()) return false;
@@ -154,9 +153,7 @@ std::vector<AxisText> FunctionBuilder::axes_of(ValueId id) const {
   std::vector<AxisText> out;
   const ValueInfo& known = infos_[id.index];
   const auto& shape = type(id).shape;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    out.push_back({shape[i], i < known.axes.size() ? known.axes[i] : nullptr, false});
-  }
+  for (std::size_t i = 0; i < shape.size(); ++i) { out.push_back({shape[i], i < known.axes.size() ? known.axes[i] : nullptr, false}); }
   return out;
 }
 
@@ -199,7 +196,8 @@ std::string FunctionBuilder::advice_on_type(const TypePattern& declared, ValueId
   const bool short_enough = written.size() <= 30 && written.find_first_of(" \n") == std::string::npos;
   return "convert it: `" + (short_enough ? written : "…") + " as " +
          (declared.is_index ? "index(" + (declared.bound ? in_.module().dims.text(*declared.bound) : "n") + ")"
-                            : std::string(name(declared.dtype))) + "`";
+                            : std::string(name(declared.dtype))) +
+         "`";
 }
 
 void FunctionBuilder::named(const Value& value, const ast::Name& name) {
@@ -234,8 +232,8 @@ graph::Op& FunctionBuilder::add_op(OpKind kind, source::Span span) {
   return op;
 }
 
-std::optional<std::vector<ValueId>> FunctionBuilder::emit(OpKind kind, std::vector<Operand> operands, Attrs attrs,
-                                                          source::Span span, const EmitOptions& options) {
+std::optional<std::vector<ValueId>> FunctionBuilder::emit(OpKind kind, std::vector<Operand> operands, Attrs attrs, source::Span span,
+                                                          const EmitOptions& options) {
   graph::Op op;
   op.kind = kind;
   op.attrs = std::move(attrs);
@@ -262,8 +260,8 @@ std::optional<std::vector<ValueId>> FunctionBuilder::emit(OpKind kind, std::vect
   return ids;
 }
 
-std::optional<ValueId> FunctionBuilder::emit_one(OpKind kind, std::vector<Operand> operands, Attrs attrs,
-                                                 source::Span span, const EmitOptions& options) {
+std::optional<ValueId> FunctionBuilder::emit_one(OpKind kind, std::vector<Operand> operands, Attrs attrs, source::Span span,
+                                                 const EmitOptions& options) {
   const auto ids = emit(kind, std::move(operands), std::move(attrs), span, options);
   if (!ids) return std::nullopt;
   assert(ids->size() == 1);
@@ -285,8 +283,7 @@ void FunctionBuilder::note_uses(OpKind kind, const std::vector<Operand>& operand
 }
 
 // A result's axis has the formula of the operand's axis that it is, as far as sizes tell.
-void FunctionBuilder::note_formulas(const std::vector<Operand>& operands, const std::vector<ValueId>& results,
-                                    const EmitOptions& options) {
+void FunctionBuilder::note_formulas(const std::vector<Operand>& operands, const std::vector<ValueId>& results, const EmitOptions& options) {
   if (options.texts != nullptr && results.size() == 1) {
     ValueInfo& known = infos_[results[0].index];
     for (const AxisText& axis : *options.texts) known.axes.push_back(axis.formula);
@@ -391,8 +388,7 @@ std::optional<ValueId> FunctionBuilder::promote(const Value& value, source::Span
     case ValueKind::error: return std::nullopt;
     case ValueKind::tensor: return value.as_graph().id;
     case ValueKind::boolean:
-      return emit_one(OpKind::cast, {{literal(value.as_bool() ? 1 : 0, span), span}}, {{"dtype", std::string("bool")}},
-                      span);
+      return emit_one(OpKind::cast, {{literal(value.as_bool() ? 1 : 0, span), span}}, {{"dtype", std::string("bool")}}, span);
     case ValueKind::integer:
     case ValueKind::real: {
       const ValueId id = literal(value.as_real(), span);
@@ -404,8 +400,7 @@ std::optional<ValueId> FunctionBuilder::promote(const Value& value, source::Span
       std::vector<double> numbers;
       for (const Value& item : value.items()) {
         if (!item.is_number()) {
-          fail(code::wrong_operand, span,
-               "a list is a tensor when all its elements are numbers: found " + kind_name(item));
+          fail(code::wrong_operand, span, "a list is a tensor when all its elements are numbers: found " + kind_name(item));
           return std::nullopt;
         }
         numbers.push_back(item.as_real());
@@ -414,34 +409,27 @@ std::optional<ValueId> FunctionBuilder::promote(const Value& value, source::Span
     }
     case ValueKind::dim:
       fail(code::run_time_size, span,
-           "`" + in_.source_text(span) +
-               "` is a size of run time: it can stand in shapes and slices, not in a computation");
+           "`" + in_.source_text(span) + "` is a size of run time: it can stand in shapes and slices, not in a computation");
       return std::nullopt;
     case ValueKind::absent: {
       const AbsentMember& member = value.as_absent();
-      fail(code::absent_used, span,
-           "`" + member.name + "` is absent here" + (member.reason.empty() ? "" : ": " + member.reason))
+      fail(code::absent_used, span, "`" + member.name + "` is absent here" + (member.reason.empty() ? "" : ": " + member.reason))
           .label(member.where, "declared here")
           .help("use it only where its condition holds");
       return std::nullopt;
     }
-    case ValueKind::none:
-      fail(code::none_used, span, "`" + in_.source_text(span) + "` is none here");
-      return std::nullopt;
+    case ValueKind::none: fail(code::none_used, span, "`" + in_.source_text(span) + "` is none here"); return std::nullopt;
     case ValueKind::member:
       fail(code::wrong_operand, span, value.as_member()->describe() + " is no tensor")
           .help(dynamic_cast<const StateMember*>(value.as_member().get()) != nullptr
                     ? "an operation over a state takes it after its tensors: `attend(q, cache, at, …)`"
                     : "a child is called: `" + in_.source_text(span) + "(…)`");
       return std::nullopt;
-    default:
-      fail(code::wrong_operand, span, "a tensor or a number is wanted here, not " + kind_name(value));
-      return std::nullopt;
+    default: fail(code::wrong_operand, span, "a tensor or a number is wanted here, not " + kind_name(value)); return std::nullopt;
   }
 }
 
-std::optional<FunctionBuilder::Operand> FunctionBuilder::operand(const Value& value, source::Span span,
-                                                                 std::string_view) {
+std::optional<FunctionBuilder::Operand> FunctionBuilder::operand(const Value& value, source::Span span, std::string_view) {
   if (value.is(ValueKind::batch)) return Operand{value.as_graph().id, span};
   const auto id = promote(value, span);
   if (!id) return std::nullopt;
@@ -451,8 +439,7 @@ std::optional<FunctionBuilder::Operand> FunctionBuilder::operand(const Value& va
 // The value as one of type `wanted`, from which it may differ in an index's bound alone; that is checked when it runs.
 std::optional<ValueId> FunctionBuilder::rebound(ValueId id, const graph::Type& wanted, source::Span span) {
   if (type(id) == wanted) return id;
-  return emit_one(OpKind::cast, {{id, span}}, {{"dtype", std::string(name(wanted.dtype))}}, span,
-                  {{}, nullptr, &wanted, nullptr});
+  return emit_one(OpKind::cast, {{id, span}}, {{"dtype", std::string(name(wanted.dtype))}}, span, {{}, nullptr, &wanted, nullptr});
 }
 
 // Under a policy what declares f32 is f32 (an input of a module or of an operation, an operation's result), and what is computed
@@ -473,14 +460,11 @@ diag::Builder FunctionBuilder::fail(const diag::Code& code, source::Span span, s
     const Entered& e = entered_[entered_.size() - 1 - i];
     builder.label(e.call, "in this call of `" + e.name + "`");
   }
-  for (std::size_t i = frames_.size(); i-- > 1;) {
-    builder.label(frames_[i].call, "in this call of `" + frames_[i].name + "`");
-  }
+  for (std::size_t i = frames_.size(); i-- > 1;) { builder.label(frames_[i].call, "in this call of `" + frames_[i].name + "`"); }
   return builder;
 }
 
-void FunctionBuilder::fail_shape(const graph::ShapeError& error, OpKind kind, const std::vector<Operand>& operands,
-                                 source::Span span) {
+void FunctionBuilder::fail_shape(const graph::ShapeError& error, OpKind kind, const std::vector<Operand>& operands, source::Span span) {
   const graph::OpInfo& row = graph::info(kind);
   source::Span place = span;
   if (error.operand >= 0 && static_cast<std::size_t>(error.operand) < operands.size()) {
@@ -505,13 +489,11 @@ void FunctionBuilder::fail_shape(const graph::ShapeError& error, OpKind kind, co
     const std::size_t named = std::min(i, row.operands.empty() ? 0 : row.operands.size() - 1);
     if (row.operands.empty() || (type(id).shape.empty() && operands.size() > 1)) continue;
     message.note(std::string(row.operands[named].name) +
-                 (row.variadic && i >= row.operands.size() - 1 ? "[" + std::to_string(i - named) + "]" : "") + " is " +
-                 shown(id));
+                 (row.variadic && i >= row.operands.size() - 1 ? "[" + std::to_string(i - named) + "]" : "") + " is " + shown(id));
     const auto more = axes_of(id);
     axes.insert(axes.end(), more.begin(), more.end());
     const ValueInfo& known = infos_[id.index];
-    if (known.declared.valid())
-      message.label(known.declared, known.owner != nullptr ? "the weight is declared here" : "declared here");
+    if (known.declared.valid()) message.label(known.declared, known.owner != nullptr ? "the weight is declared here" : "declared here");
   }
   for (std::string& line : shape_origins(axes)) message.note(std::move(line));
 }

@@ -84,8 +84,8 @@ class FunctionBuilder final : public TensorContext {
  public:
   // forward or an entry, `...` standing for `ellipsis`. Nothing when it failed (reported).
   static std::optional<graph::Function> method(Instances& instances, ClassInfo& info, const MemberDef& method,
-                                               const SignaturePattern& signature, const Ellipsis& ellipsis,
-                                               const std::string& name, StateMoves& moves);
+                                               const SignaturePattern& signature, const Ellipsis& ellipsis, const std::string& name,
+                                               StateMoves& moves);
   // The function that computes a const: `member` is an index in the definition.
   static std::optional<graph::Function> init(Instances& instances, ClassInfo& info, std::size_t member);
 
@@ -99,14 +99,13 @@ class FunctionBuilder final : public TensorContext {
   Value binary(ast::BinaryOp op, const Value& a, const Value& b, source::Span span) override;
   Value call_op(std::string_view name, std::span<const Argument> arguments, source::Span span) override;
   Value call_custom(const Symbol& op, std::span<const Argument> arguments, source::Span span) override;
-  Value call_member(const Value& member, std::string_view name, std::span<const Argument> arguments,
-                    source::Span span) override;
+  Value call_member(const Value& member, std::string_view name, std::span<const Argument> arguments, source::Span span) override;
   Value field(const Value& object, const ast::Name& name) override;
   Value cast(const Value& x, const CastTarget& target, source::Span span) override;
   Value slice(const Value& x, std::span<const SliceValue> slices, source::Span span) override;
   std::optional<std::vector<Value>> elements(const Value& member) override;
-  std::optional<std::vector<Value>> fold(const Value& list, const ast::ForStatement& statement,
-                                         std::span<const Carried> carried, const FoldBody& body) override;
+  std::optional<std::vector<Value>> fold(const Value& list, const ast::ForStatement& statement, std::span<const Carried> carried,
+                                         const FoldBody& body) override;
   void named(const Value& value, const ast::Name& name) override;
   void enter_function(const Closure& function, source::Span call) override;
   void leave_function() override;
@@ -167,13 +166,12 @@ class FunctionBuilder final : public TensorContext {
   // Operations. `results` of a failed one is empty.
   void place_op(graph::Op& op, source::Span span);
   graph::Op& add_op(graph::OpKind kind, source::Span span);
-  std::optional<std::vector<graph::ValueId>> emit(graph::OpKind kind, std::vector<Operand> operands, Attrs attrs,
-                                                  source::Span span, const EmitOptions& options = {});
-  std::optional<graph::ValueId> emit_one(graph::OpKind kind, std::vector<Operand> operands, Attrs attrs,
-                                         source::Span span, const EmitOptions& options = {});
+  std::optional<std::vector<graph::ValueId>> emit(graph::OpKind kind, std::vector<Operand> operands, Attrs attrs, source::Span span,
+                                                  const EmitOptions& options = {});
+  std::optional<graph::ValueId> emit_one(graph::OpKind kind, std::vector<Operand> operands, Attrs attrs, source::Span span,
+                                         const EmitOptions& options = {});
   void note_uses(graph::OpKind kind, const std::vector<Operand>& operands);
-  void note_formulas(const std::vector<Operand>& operands, const std::vector<graph::ValueId>& results,
-                     const EmitOptions& options);
+  void note_formulas(const std::vector<Operand>& operands, const std::vector<graph::ValueId>& results, const EmitOptions& options);
   graph::ValueId literal(double value, source::Span span);
   graph::ValueId weight(ClassInfo& owner, std::uint32_t index, const MemberPath& path, source::Span use);
   graph::ValueId constant(ClassInfo& owner, std::uint32_t index, const MemberPath& path, source::Span use);
@@ -186,8 +184,7 @@ class FunctionBuilder final : public TensorContext {
 
   // Errors
   diag::Builder fail(const diag::Code& code, source::Span span, std::string message);
-  void fail_shape(const graph::ShapeError& error, graph::OpKind kind, const std::vector<Operand>& operands,
-                  source::Span span);
+  void fail_shape(const graph::ShapeError& error, graph::OpKind kind, const std::vector<Operand>& operands, source::Span span);
   // The way out where a value's element type is not the declared one: "convert it: `x as f16`"; else empty.
   std::string advice_on_type(const TypePattern& declared, graph::ValueId found, source::Span text) const;
   Value not_carried_out(source::Span span, const std::string& what);
@@ -201,25 +198,20 @@ class FunctionBuilder final : public TensorContext {
     std::vector<source::Span> spans;
     Ellipsis ellipsis;
   };
-  Value call_child(const ChildMember& child, const std::string& method, std::span<const Argument> arguments,
-                   source::Span span);
-  Value call_state(const StateMember& state, std::string_view name, std::span<const Argument> arguments,
-                   source::Span span);
+  Value call_child(const ChildMember& child, const std::string& method, std::span<const Argument> arguments, source::Span span);
+  Value call_state(const StateMember& state, std::string_view name, std::span<const Argument> arguments, source::Span span);
   // Notes that a state is moved on; refuses a second time in one call.
   bool moves(const std::string& path, const StateMove& move);
   bool child_moves(const ChildMember& child, const MethodVariant& variant, source::Span span);
   Value call_own(const MemberDef& method, std::span<const Argument> arguments, source::Span span);
-  std::optional<Bound> bind_inputs(const std::string& callee, const SignaturePattern& signature,
-                                   std::span<const Argument> arguments, source::Span span);
+  std::optional<Bound> bind_inputs(const std::string& callee, const SignaturePattern& signature, std::span<const Argument> arguments,
+                                   source::Span span);
   // The text of a function of `frame.info`, in a frame of its own; its operations become the caller's.
-  std::optional<std::vector<graph::ValueId>> expand(Frame frame, const SignaturePattern& signature, Bound bound,
-                                                    source::Span span);
-  Value expand_leaf(const ChildMember& child, const MemberDef& method, const SignaturePattern& signature, Bound bound,
-                    source::Span span);
+  std::optional<std::vector<graph::ValueId>> expand(Frame frame, const SignaturePattern& signature, Bound bound, source::Span span);
+  Value expand_leaf(const ChildMember& child, const MemberDef& method, const SignaturePattern& signature, Bound bound, source::Span span);
   // The values that a text returned, as its signature wants them.
-  std::optional<std::vector<graph::ValueId>> results_of(const Value& returned, const SignaturePattern& signature,
-                                                        const MemberDef& method, const Instance& instance,
-                                                        Ellipsis& ellipsis);
+  std::optional<std::vector<graph::ValueId>> results_of(const Value& returned, const SignaturePattern& signature, const MemberDef& method,
+                                                        const Instance& instance, Ellipsis& ellipsis);
   Value as_value(const std::vector<graph::ValueId>& results) const;
   void mark_stage(const std::vector<graph::ValueId>& results, const MemberPath& path, std::size_t first_value);
 
@@ -242,17 +234,14 @@ class FunctionBuilder final : public TensorContext {
   bool gated(const Argument& argument, graph::Type row, OpCall& call);
   bool check_kernels(const Symbol& op, const Environment& env);       // builder_custom.cpp
   // An operation of the table; `given` follows its operands, then its attributes.
-  std::optional<std::vector<graph::ValueId>> from_table(graph::OpKind kind, std::span<const Argument* const> given,
-                                                        const OpCall& call);
+  std::optional<std::vector<graph::ValueId>> from_table(graph::OpKind kind, std::span<const Argument* const> given, const OpCall& call);
   // Where each attribute of the operation at hand is written.
   std::map<std::string, source::Span, std::less<>> attribute_spans_;
   std::optional<graph::AttrValue> attribute(const graph::AttrSpec& spec, const Argument& argument, std::string_view op);
-  std::optional<graph::ValueId> activation(std::string_view name, graph::ValueId x, source::Span name_span,
-                                           source::Span span);
+  std::optional<graph::ValueId> activation(std::string_view name, graph::ValueId x, source::Span name_span, source::Span span);
 
   // Views (builder_views.cpp)
-  std::optional<graph::ValueId> reshape(graph::ValueId x, const std::vector<AxisText>& axes, source::Span x_span,
-                                        source::Span span);
+  std::optional<graph::ValueId> reshape(graph::ValueId x, const std::vector<AxisText>& axes, source::Span x_span, source::Span span);
   std::optional<std::vector<AxisText>> sizes_of(const std::vector<ShapeAxis>& shape);
 
   Instances& in_;

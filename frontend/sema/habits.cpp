@@ -20,8 +20,9 @@ std::string_view find(std::span<const Habit> table, std::string_view word) {
 
 constexpr std::string_view reshaped = "a tensor takes another shape by `x as [tokens, n]`";
 constexpr std::string_view product = "a matrix product is written `matmul(a, b)`, or `linear(x, w)` for x wᵀ";
-constexpr std::string_view numbered = "a `for` names one element; what differs by number stands where the list is made: "
-                                      "`[Layer(i) for i in 0..n]`";
+constexpr std::string_view numbered =
+    "a `for` names one element; what differs by number stands where the list is made: "
+    "`[Layer(i) for i in 0..n]`";
 constexpr std::string_view looked_at = "values are looked at from outside: name it with `let`, and run with `--trace` and that name";
 constexpr std::string_view evaluated = "nothing is trained here: leave it out";
 
@@ -153,10 +154,9 @@ constexpr Habit arguments[] = {
 };
 
 constexpr Habit elements[] = {
-    {"float16", "f16"}, {"half", "f16"},   {"bfloat16", "bf16"}, {"float32", "f32"}, {"float", "f32"}, {"fp16", "f16"},
-    {"fp32", "f32"},    {"fp64", "f64"},   {"float64", "f64"},   {"double", "f64"},  {"int64", "i64"}, {"long", "i64"},
-    {"int32", "i32"},   {"int", "i32"},    {"int16", "i16"},     {"short", "i16"},   {"int8", "i8"},   {"uint8", "u8"},
-    {"byte", "u8"},
+    {"float16", "f16"}, {"half", "f16"},    {"bfloat16", "bf16"}, {"float32", "f32"}, {"float", "f32"}, {"fp16", "f16"},  {"fp32", "f32"},
+    {"fp64", "f64"},    {"float64", "f64"}, {"double", "f64"},    {"int64", "i64"},   {"long", "i64"},  {"int32", "i32"}, {"int", "i32"},
+    {"int16", "i16"},   {"short", "i16"},   {"int8", "i8"},       {"uint8", "u8"},    {"byte", "u8"},
 };
 
 constexpr Habit types[] = {
@@ -193,9 +193,7 @@ std::string habit_of_method(std::string_view name, std::string_view object) {
   if (const std::string_view advice = find(methods, name); !advice.empty()) return std::string(advice);
   if (const std::string_view type = element_of_habit(name); !type.empty())
     return "a tensor takes another type by `" + x + " as " + std::string(type) + "`";
-  if (name.size() > 1 && name.back() == '_') {
-    return "values do not change: write the new one out, as in `let y = " + x + " * 2`";
-  }
+  if (name.size() > 1 && name.back() == '_') { return "values do not change: write the new one out, as in `let y = " + x + " * 2`"; }
   if (find_builtin(name) != nullptr) return "an operation is written before its tensor: `" + std::string(name) + "(" + x + ", …)`";
   return habit_of_name(name);
 }

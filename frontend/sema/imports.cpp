@@ -117,8 +117,8 @@ class ImportLoader {
 
   void check_alias(const FileSymbols& file, const ast::Name& alias) {
     const Symbol* own = file.own(alias.text);
-    const auto same = std::find_if(file.imports.begin(), file.imports.end(),
-                                   [&](const ImportedFile& other) { return other.alias == alias.text; });
+    const auto same =
+        std::find_if(file.imports.begin(), file.imports.end(), [&](const ImportedFile& other) { return other.alias == alias.text; });
     if (own == nullptr && same == file.imports.end()) return;
     failed_ = true;
     sink_.error(diag::code::duplicate_name, alias.span, "`" + alias.text + "` names something else in this file")
@@ -128,8 +128,8 @@ class ImportLoader {
 
   void report_cycle(const FileSymbols& target, const ast::Import& import) {
     failed_ = true;
-    diag::Builder message = sink_.error(diag::code::import_cycle, import.path.span,
-                                        "`import " + import.path.text() + "` closes a circle: " + circle(target));
+    diag::Builder message =
+        sink_.error(diag::code::import_cycle, import.path.span, "`import " + import.path.text() + "` closes a circle: " + circle(target));
     bool inside = false;
     for (const auto& [file, through] : open_) {
       inside = inside || file == &target;
@@ -183,9 +183,8 @@ class ImportLoader {
         const fs::path path = fs::path(name) / inner;
         if (!is_file(path)) {
           searched.add(inner == relative ? fs::path(name) : fs::path(), path);
-        } else if (std::none_of(found.begin(), found.end(), [&](const auto& other) {
-                     return canonical_path(other.first) == canonical_path(path);
-                   })) {
+        } else if (std::none_of(found.begin(), found.end(),
+                                [&](const auto& other) { return canonical_path(other.first) == canonical_path(path); })) {
           found.emplace_back(path, inner);
         }
       }
@@ -230,8 +229,8 @@ class ImportLoader {
   }
 
   void report_ambiguous(const ast::Import& import, const std::vector<std::pair<fs::path, std::string>>& found) {
-    diag::Builder message = sink_.error(diag::code::import_ambiguous, import.path.span,
-                                        "`import " + import.path.text() + "` means more than one file");
+    diag::Builder message =
+        sink_.error(diag::code::import_ambiguous, import.path.span, "`import " + import.path.text() + "` means more than one file");
     for (const auto& [path, name] : found) message.note("found " + path.string());
     message.help("give one import path only that has it, or put the file beside the importing one");
   }
@@ -241,9 +240,7 @@ class ImportLoader {
     if (const auto known = by_path_.find(real.string()); known != by_path_.end()) return known->second;
     // The main file and files that someone else has loaded are known to the manager by their path alone.
     for (const auto& [id, symbols] : by_id_) {
-      if (!sources_.real_path(id).empty() && canonical_path(sources_.real_path(id)) == real) {
-        return by_path_[real.string()] = id;
-      }
+      if (!sources_.real_path(id).empty() && canonical_path(sources_.real_path(id)) == real) { return by_path_[real.string()] = id; }
     }
     const auto id = diag::load_source(sources_, real, display_name, sink_, import.path.span);
     by_path_[real.string()] = id;
@@ -251,8 +248,8 @@ class ImportLoader {
   }
 
   void report_missing(const ast::Import& import, const std::string& relative, const Searched& searched) {
-    diag::Builder message = sink_.error(diag::code::import_not_found, import.path.span,
-                                        "no file " + relative + " for `import " + import.path.text() + "`");
+    diag::Builder message =
+        sink_.error(diag::code::import_not_found, import.path.span, "no file " + relative + " for `import " + import.path.text() + "`");
     for (const std::string& place : searched.files) message.note("looked for " + place);
     const std::string wanted = import.path.text();
     if (const auto near = diag::nearest(wanted, candidates(import, searched.folders))) {
@@ -306,8 +303,7 @@ const FileSymbols* Imports::find(source::FileId file) const {
   return nullptr;
 }
 
-std::shared_ptr<Imports> load_imports(source::SourceManager& sources, source::FileId main, const Options& options,
-                                      diag::Sink& sink) {
+std::shared_ptr<Imports> load_imports(source::SourceManager& sources, source::FileId main, const Options& options, diag::Sink& sink) {
   auto imports = std::make_shared<Imports>();
   if (!ImportLoader(sources, options, sink, *imports).load(main)) return nullptr;
   return imports;
@@ -346,8 +342,7 @@ std::string import_path(std::string_view display_name) {
 
 std::string import_that_declares(const Imports& imports, const Options& options, const std::string& name) {
   for (const FileSymbols* file : imports.in_order_) {
-    if (file != imports.main_ && file->own(name) != nullptr && file->name.ends_with(".model"))
-      return import_path(file->name);
+    if (file != imports.main_ && file->own(name) != nullptr && file->name.ends_with(".model")) return import_path(file->name);
   }
   std::vector<std::string> roots = options.import_paths;
   if (!options.library.empty()) roots.push_back(options.library);

@@ -37,8 +37,7 @@ bool Instances::realize_member(Instance& instance, std::size_t index) {
 bool Instances::check_requires(Instance& instance) {
   bool ok = true;
   if (instance.def.requires_.empty()) return ok;
-  const Evaluator::Reason reason(
-      evaluator_, "of " + show(Value::recipe(instance.recipe)) + " in " + sources().place(instance.recipe.span));
+  const Evaluator::Reason reason(evaluator_, "of " + show(Value::recipe(instance.recipe)) + " in " + sources().place(instance.recipe.span));
   for (const auto& require : instance.def.requires_) {
     ok = evaluator_.require(*require.item, instance.environment(require.level), instance.title()) && ok;
   }
@@ -60,8 +59,7 @@ std::optional<std::string> Instances::path_of(const std::optional<ast::At>& at, 
   if (!at) return name;
   if (at->self) {
     if (child) return std::string();
-    sink().error(code::bad_path, at->span,
-                 "`at .` is for children: the weight `" + name + "` needs a name in the checkpoint");
+    sink().error(code::bad_path, at->span, "`at .` is for children: the weight `" + name + "` needs a name in the checkpoint");
     return std::nullopt;
   }
   std::string path;
@@ -90,8 +88,7 @@ bool Instances::realize_param(Instance& instance, const MemberDef& member, Slot&
   const auto path = path_of(param.at, member.name, false);
   if (!type || !path) return false;
   if (type->kind != graph::TypeKind::tensor || type->is_index) {
-    sink().error(code::unknown_type, param.type->span,
-                 what + " must be a tensor, as in `param " + member.name + ": [n]`");
+    sink().error(code::unknown_type, param.type->span, what + " must be a tensor, as in `param " + member.name + ": [n]`");
     return false;
   }
   bool ok = true;
@@ -109,7 +106,8 @@ bool Instances::realize_param(Instance& instance, const MemberDef& member, Slot&
     const std::int64_t n = axis.ellipsis ? 1 : module_.dims.value(axis.dim).value_or(1);
     if (ok && (n > most || elements > most / std::max<std::int64_t>(n, 1))) {
       const std::vector<AxisText> texts = axis_texts(*type);
-      auto message = sink().error(code::bad_arithmetic, param.type->span, what + " has more elements than 2^48, the most a weight may have");
+      auto message =
+          sink().error(code::bad_arithmetic, param.type->span, what + " has more elements than 2^48, the most a weight may have");
       message.note("found " + shape_formulas(texts, module_.dims) + " = " + shape_numbers(texts, module_.dims));
       for (const auto& origin : shape_origins(texts)) message.note(origin);
       ok = false;
@@ -137,9 +135,8 @@ bool Instances::realize_param(Instance& instance, const MemberDef& member, Slot&
       weight.default_value = value.as_bool() ? 1 : 0;
     } else {
       if (!value.is_error()) {
-        sink().error(
-            code::wrong_type, param.default_value->span,
-            "the default of " + what + " is " + kind_name(value) + ", not a number: it fills the whole weight");
+        sink().error(code::wrong_type, param.default_value->span,
+                     "the default of " + what + " is " + kind_name(value) + ", not a number: it fills the whole weight");
       }
       ok = false;
     }
@@ -155,13 +152,10 @@ bool Instances::realize_param(Instance& instance, const MemberDef& member, Slot&
 bool Instances::realize_const(Instance& instance, const MemberDef& member, Slot& slot) {
   const auto& constant = ast::as<ast::ConstMember>(*member.item);
   const std::string what = "the const `" + member.name + "`";
-  auto type =
-      type_pattern(evaluator_, *constant.type, instance.environment(member.level), &instance.def, member.level, what);
+  auto type = type_pattern(evaluator_, *constant.type, instance.environment(member.level), &instance.def, member.level, what);
   if (!type) return false;
   bool ok = type->kind == graph::TypeKind::tensor && !type->is_index;
-  if (!ok)
-    sink().error(code::unknown_type, constant.type->span,
-                 what + " must be a tensor, as in `const " + member.name + ": f32[n]`");
+  if (!ok) sink().error(code::unknown_type, constant.type->span, what + " must be a tensor, as in `const " + member.name + ": f32[n]`");
   for (const AxisPattern& axis : type->axes) {
     if (!axis.ellipsis && module_.dims.is_constant(axis.dim)) continue;
     sink().error(code::run_time_size, axis.span, "the sizes of a const are known when the model is loaded");
@@ -194,12 +188,7 @@ struct StateSpec {
 
 const std::vector<StateSpec>& state_specs() {
   static const std::vector<StateSpec> specs = {
-      {"KVCache",
-       graph::StateKind::kv_cache,
-       {"heads", "dim"},
-       "value_dim",
-       false,
-       "KVCache(heads, dim, value_dim = dim)"},
+      {"KVCache", graph::StateKind::kv_cache, {"heads", "dim"}, "value_dim", false, "KVCache(heads, dim, value_dim = dim)"},
       {"LatentCache", graph::StateKind::latent_cache, {"rank", "rope"}, "", false, "LatentCache(rank, rope)"},
       {"CrossCache", graph::StateKind::cross_cache, {"n", "heads", "dim"}, "", false, "CrossCache(n, heads, dim)"},
       {"Ring", graph::StateKind::ring, {"n"}, "", true, "Ring(n, [shape])"},
@@ -230,8 +219,8 @@ bool Instances::realize_state(Instance& instance, const MemberDef& member, Slot&
   }
   if (spec == nullptr) {
     const std::string text = callee != nullptr ? callee->name.text : source_text(state.value->span);
-    const bool known = callee == nullptr || env.declared(text) || find_builtin(text) != nullptr ||
-                       find_symbol(*env.file(), text).symbol != nullptr;
+    const bool known =
+        callee == nullptr || env.declared(text) || find_builtin(text) != nullptr || find_symbol(*env.file(), text).symbol != nullptr;
     if (!known) return false;  // said of the definition
     const std::string near = callee != nullptr ? diag::did_you_mean(text, kinds) : "";
     sink()
@@ -264,8 +253,7 @@ bool Instances::realize_state(Instance& instance, const MemberDef& member, Slot&
         continue;
       }
     } else if (at >= names.size()) {
-      wrong(argument.span,
-            std::string(spec->name) + " takes " + counted(names.size(), "argument") + ", and this is one more");
+      wrong(argument.span, std::string(spec->name) + " takes " + counted(names.size(), "argument") + ", and this is one more");
       break;
     }
     if (given[at] != nullptr) wrong(argument.span, "`" + std::string(names[at]) + "` is given twice");
@@ -275,8 +263,7 @@ bool Instances::realize_state(Instance& instance, const MemberDef& member, Slot&
     if (value.is_error()) {
       ok = false;
     } else if (!value.is(ValueKind::integer) || value.as_int() < 1) {
-      wrong(span, "`" + std::string(name) + "` of " + std::string(spec->name) +
-                      " is a whole number of at least 1, not " +
+      wrong(span, "`" + std::string(name) + "` of " + std::string(spec->name) + " is a whole number of at least 1, not " +
                       (value.is_number() ? show_formula(value) : kind_name(value)));
     } else {
       decl.sizes.push_back(value.as_int());
@@ -299,8 +286,7 @@ bool Instances::realize_state(Instance& instance, const MemberDef& member, Slot&
     } else if (given[i]->value.is_error()) {
       ok = false;
     } else {
-      wrong(given[i]->span,
-            "the shape of " + std::string(spec->name) + " is a list of sizes, not " + kind_name(given[i]->value));
+      wrong(given[i]->span, "the shape of " + std::string(spec->name) + " is a list of sizes, not " + kind_name(given[i]->value));
     }
   }
   if (!ok) return false;
@@ -316,8 +302,7 @@ ClassInfo* Instances::child_class(const Value& value, source::Span span, const M
   if (value.is_error()) return nullptr;
   if (!value.is(ValueKind::recipe)) {
     auto message =
-        sink().error(code::bad_child, span,
-                     "the child `" + member.name + "` is a module with its arguments, not " + kind_name(value));
+        sink().error(code::bad_child, span, "the child `" + member.name + "` is a module with its arguments, not " + kind_name(value));
     if (value.is(ValueKind::list)) message.help("lists of lists are not children: make one list");
     if (value.is(ValueKind::closure)) message.help("call the fn");
     return nullptr;
@@ -363,8 +348,7 @@ bool Instances::realize_child(Instance& instance, const MemberDef& member, Slot&
     ok = slot.elements.back() != nullptr && slot.elements.back()->ok;
   }
   // A class with mistakes inside can be called all the same; without a class there is nothing to call.
-  const bool whole =
-      std::all_of(slot.elements.begin(), slot.elements.end(), [](const ClassInfo* c) { return c != nullptr; });
+  const bool whole = std::all_of(slot.elements.begin(), slot.elements.end(), [](const ClassInfo* c) { return c != nullptr; });
   if (!whole) return false;
   graph::ChildDecl decl;
   decl.name = member.name;

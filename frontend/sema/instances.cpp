@@ -30,8 +30,7 @@ void append_key(std::string& key, const Value& value) {
   if (value.is(ValueKind::config)) {
     key += 'c' + std::to_string(reinterpret_cast<std::uintptr_t>(&value.as_config()));
   } else if (value.is(ValueKind::recipe)) {
-    key += 'R' + std::to_string(reinterpret_cast<std::uintptr_t>(value.as_recipe().symbol)) +
-           (value.as_recipe().called ? "(" : "");
+    key += 'R' + std::to_string(reinterpret_cast<std::uintptr_t>(value.as_recipe().symbol)) + (value.as_recipe().called ? "(" : "");
     for (const auto& [name, argument] : value.as_recipe().arguments) {
       append_key(key, argument);
       key += ',';
@@ -66,8 +65,7 @@ namespace {
 // An argument for a comment: modules by their names alone.
 std::string argument_text(const Value& value) {
   if (value.is(ValueKind::recipe)) return value.as_recipe().symbol->name;
-  const bool modules =
-      value.is(ValueKind::list) && !value.items().empty() && value.items().front().is(ValueKind::recipe);
+  const bool modules = value.is(ValueKind::list) && !value.items().empty() && value.items().front().is(ValueKind::recipe);
   return modules ? "[" + counted(value.items().size(), "module") + "]" : show(value, 60);
 }
 
@@ -87,8 +85,8 @@ void Instance::names(std::vector<std::string>& into) const {
 
 Value Instance::function(const MemberDef& member) const {
   const auto& decl = ast::as<ast::FunctionDecl>(*member.item);
-  return Value::closure(Closure{member.name, &decl.params, decl.value.get(), decl.block ? &*decl.block : nullptr,
-                                environment(member.level), member.span});
+  return Value::closure(
+      Closure{member.name, &decl.params, decl.value.get(), decl.block ? &*decl.block : nullptr, environment(member.level), member.span});
 }
 
 std::optional<Value> Instance::peek(std::string_view name) const {
@@ -122,8 +120,7 @@ std::optional<Value> Instance::lookup(std::string_view name, source::Span use) c
         .label(member.span, "declared here")
         .help("write the module with its arguments again, or give it a name with `fn`");
   } else {
-    sink.error(code::needs_tensors, use, what + ": what it holds is known only when the model runs")
-        .label(member.span, "declared here");
+    sink.error(code::needs_tensors, use, what + ": what it holds is known only when the model runs").label(member.span, "declared here");
   }
   return Value::error();
 }
@@ -136,8 +133,8 @@ Value Instance::let(std::size_t member) {
     std::string circle;
     for (auto it = std::find(open_.begin(), open_.end(), member); it != open_.end(); ++it)
       circle += "`" + def.members[*it].name + "` needs ";
-    auto message = owner_.sink().error(code::member_cycle, m.span,
-                                       "the value of `" + m.name + "` depends on itself: " + circle + "`" + m.name + "`");
+    auto message =
+        owner_.sink().error(code::member_cycle, m.span, "the value of `" + m.name + "` depends on itself: " + circle + "`" + m.name + "`");
     for (auto it = std::find(open_.begin(), open_.end(), member); it != open_.end(); ++it)
       if (*it != member) message.label(def.members[*it].span, "`" + def.members[*it].name + "` is declared here");
     slot.failed = true;
@@ -161,8 +158,7 @@ Value Instance::let(std::size_t member) {
 
 // ---- instances ------------------------------------------------------------------------------------------------------
 
-Instances::Instances(Evaluator& evaluator, ModuleDefs& defs, graph::Module& module,
-                     const std::set<std::string, std::less<>>& selected)
+Instances::Instances(Evaluator& evaluator, ModuleDefs& defs, graph::Module& module, const std::set<std::string, std::less<>>& selected)
     : evaluator_(evaluator), defs_(defs), module_(module), selected_(selected) {
   evaluator_.set_interfaces(this);
 }
@@ -185,11 +181,9 @@ bool Instances::bind_levels(Instance& instance) {
     const ModuleDef::Level& base = def.levels[level];
     std::vector<Argument> arguments;
     if (derived.base_args) arguments = evaluator_.arguments(*derived.base_args, scope);
-    const bool failed =
-        std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.is_error(); });
+    const bool failed = std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.value.is_error(); });
     Environment next(base.symbol->file);
-    auto values = evaluator_.bind(base.decl->params, arguments,
-                                  "the " + std::string(word(*base.symbol)) + " `" + base.symbol->name + "`",
+    auto values = evaluator_.bind(base.decl->params, arguments, "the " + std::string(word(*base.symbol)) + " `" + base.symbol->name + "`",
                                   derived.base_args ? derived.base_args->span : derived.base->span, next);
     if (!values || failed) return false;
     bound.push_back(std::move(*values));
@@ -208,8 +202,7 @@ bool Instances::bind_levels(Instance& instance) {
     if (level == 0) continue;
     for (const auto& [name, value] : bound[level]) {
       for (std::size_t i = 0; i < level; ++i) {
-        const auto same =
-            std::find_if(bound[i].begin(), bound[i].end(), [&](const auto& b) { return b.first == name; });
+        const auto same = std::find_if(bound[i].begin(), bound[i].end(), [&](const auto& b) { return b.first == name; });
         if (same == bound[i].end() || equal(same->second, value)) continue;
         const auto param = [&](std::size_t at) {
           for (const ast::Param& p : def.levels[at].decl->params) {
@@ -259,17 +252,16 @@ ClassInfo* Instances::make(const Recipe& recipe, bool root) {
   }
   if (path_.size() >= static_cast<std::size_t>(max_depth)) {
     sink()
-        .error(code::module_too_large, recipe.span,
-               "modules are nested more than " + std::to_string(max_depth) + " deep")
+        .error(code::module_too_large, recipe.span, "modules are nested more than " + std::to_string(max_depth) + " deep")
         .label(recipe.symbol->span, "the innermost one is declared here")
         .help("a module that contains itself with other arguments needs a condition under which it ends");
     by_recipe_[key] = {};
     return nullptr;
   }
   if (classes_.size() >= max_classes) {
-    sink().error(code::module_too_large, path_.empty() ? recipe.span : path_.front()->span,
-                 "this model has more than " + grouped(std::uint64_t{max_classes}) +
-                     " modules that differ in more than their place")
+    sink()
+        .error(code::module_too_large, path_.empty() ? recipe.span : path_.front()->span,
+               "this model has more than " + grouped(std::uint64_t{max_classes}) + " modules that differ in more than their place")
         .help("a module that contains ever new ones of itself is the usual reason");
     return nullptr;
   }
@@ -372,8 +364,7 @@ std::string Instances::content_key(Instance& instance, bool root) {
       case MemberKind::param: {
         const graph::WeightDecl& weight = made.weights[slot.index];
         for (const graph::DimId dim : weight.type.shape) key += ',' + std::to_string(dim.index);
-        key += ' ' + std::string(name(weight.type.dtype)) +
-               (weight.required_dtype ? std::string(name(*weight.required_dtype)) : "");
+        key += ' ' + std::string(name(weight.type.dtype)) + (weight.required_dtype ? std::string(name(*weight.required_dtype)) : "");
         if (weight.default_value) key += '=' + shortest(*weight.default_value);
         // A weight's formula is its class's, so leaves of equal sizes and other formulas are kept apart.
         if (leaf) {
@@ -407,17 +398,15 @@ const SignaturePattern* Instances::signature(ClassInfo& info, const MemberDef& m
   if (it != info.signatures.end()) return it->second ? &*it->second : nullptr;
   const StaticScope guard(*this);
   const auto& decl = ast::as<ast::MethodMember>(*method.item);
-  auto pattern = signature_pattern(evaluator_, decl.signature, info.instance->environment(method.level),
-                                   &info.instance->def, method.level, method.name);
+  auto pattern = signature_pattern(evaluator_, decl.signature, info.instance->environment(method.level), &info.instance->def, method.level,
+                                   method.name);
   if (!pattern) info.ok = false;
   auto& stored = info.signatures[&method] = std::move(pattern);
   return stored ? &*stored : nullptr;
 }
 
 namespace {
-bool is_taken(const graph::Class& owner, const std::string& function) {
-  return graph::find_function(owner, function) != nullptr;
-}
+bool is_taken(const graph::Class& owner, const std::string& function) { return graph::find_function(owner, function) != nullptr; }
 }  // namespace
 
 const MethodVariant* Instances::variant(ClassInfo& info, const MemberDef& method, const Ellipsis& ellipsis) {
@@ -456,8 +445,7 @@ std::string Instances::common_name(const std::vector<std::pair<graph::ClassId, s
   const auto alike = [&](const auto& f) { return f.second == first; };
   if (std::all_of(functions.begin(), functions.end(), alike)) return first;
   const ClassInfo& info = *classes_[functions.front().first.index];
-  const auto variant = std::find_if(info.variants.begin(), info.variants.end(),
-                                    [&](const auto& v) { return v->callee == first; });
+  const auto variant = std::find_if(info.variants.begin(), info.variants.end(), [&](const auto& v) { return v->callee == first; });
   const std::string method = variant == info.variants.end() ? first : (*variant)->method->name;
   for (int n = 2;; ++n) {
     const std::string name = method + "_" + std::to_string(n);

@@ -130,8 +130,7 @@ class Instances final : public InterfaceChecker {
   static constexpr std::size_t max_classes = 20'000;
 
   // `selected`: names that stand behind a dot in some text, so that a let of that name may be read from outside.
-  Instances(Evaluator& evaluator, ModuleDefs& defs, graph::Module& module,
-            const std::set<std::string, std::less<>>& selected);
+  Instances(Evaluator& evaluator, ModuleDefs& defs, graph::Module& module, const std::set<std::string, std::less<>>& selected);
   ~Instances() override;
 
   Evaluator& evaluator() { return evaluator_; }
@@ -147,8 +146,7 @@ class Instances final : public InterfaceChecker {
   void finish();
 
   // Every instance made so far, in no order.
-  template <class Visit>
-  void each_instance(const Visit& visit) const {
+  template <class Visit> void each_instance(const Visit& visit) const {
     for (const auto& [key, instance] : instances_)
       if (instance) visit(*instance);
   }

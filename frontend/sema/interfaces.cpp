@@ -6,8 +6,8 @@ namespace modelc::sema {
 
 namespace code = diag::code;
 
-bool Instances::fits(const Recipe& recipe, const Symbol& interface,
-                     std::span<const std::pair<std::string, Value>> arguments, source::Span use) {
+bool Instances::fits(const Recipe& recipe, const Symbol& interface, std::span<const std::pair<std::string, Value>> arguments,
+                     source::Span use) {
   std::string key = recipe_key(recipe) + '|' + std::to_string(reinterpret_cast<std::uintptr_t>(&interface));
   for (const auto& [name, value] : arguments) key += ',' + canonical(value);
   if (const auto it = fits_.find(key); it != fits_.end()) return it->second;
@@ -23,8 +23,8 @@ bool Instances::fits(const Recipe& recipe, const Symbol& interface,
     scope.define(arguments[i].first, arguments[i].second, span);
   }
   const auto wrong = [&](const std::string& message, source::Span place, const std::string& note) {
-    auto said = sink().error(code::interface_mismatch, use,
-                             "`" + recipe.symbol->name + "` does not fit `" + interface.name + "`: " + message);
+    auto said =
+        sink().error(code::interface_mismatch, use, "`" + recipe.symbol->name + "` does not fit `" + interface.name + "`: " + message);
     said.label(place, "the module's").label(interface.span, "the interface is declared here");
     if (!note.empty()) said.note(note);
     return false;
@@ -32,20 +32,18 @@ bool Instances::fits(const Recipe& recipe, const Symbol& interface,
   for (const ast::Signature& wanted : decl.signatures) {
     const MemberDef* method = module->def.find(wanted.name.text);
     if (method == nullptr || method->kind != MemberKind::method) {
-      return wrong("it has no `" + wanted.name.text + "`", module->def.symbol->span,
-                   "asked: " + source_text(wanted.span));
+      return wrong("it has no `" + wanted.name.text + "`", module->def.symbol->span, "asked: " + source_text(wanted.span));
     }
     const auto& given = ast::as<ast::MethodMember>(*method->item).signature;
     const auto asked = signature_pattern(evaluator_, wanted, scope, nullptr, 0, wanted.name.text);
-    const auto has = signature_pattern(evaluator_, given, module->environment(method->level), &module->def,
-                                       method->level, method->name);
+    const auto has = signature_pattern(evaluator_, given, module->environment(method->level), &module->def, method->level, method->name);
     if (!asked || !has) return false;
     const std::string both = "asked: " + source_text(wanted.span) + "; has: " + source_text(given.span);
     const std::size_t count = asked->inputs.size();
     if (has->inputs.size() < count) {
-      return wrong("its `" + wanted.name.text + "` takes " + counted(has->inputs.size(), "argument") +
-                       ", and is given " + std::to_string(count),
-                   given.span, both);
+      return wrong(
+          "its `" + wanted.name.text + "` takes " + counted(has->inputs.size(), "argument") + ", and is given " + std::to_string(count),
+          given.span, both);
     }
     for (std::size_t i = count; i < has->inputs.size(); ++i) {
       if (has->inputs[i].default_value) continue;
@@ -60,14 +58,11 @@ bool Instances::fits(const Recipe& recipe, const Symbol& interface,
     Ellipsis bound;
     for (std::size_t i = 0; i < count; ++i) {
       const auto problem = mismatch(has->inputs[i].type, stands_for(asked->inputs[i].type), module_.dims, bound);
-      if (problem) {
-        return wrong("of the argument for `" + has->inputs[i].name + "`, " + *problem, has->inputs[i].type.span, both);
-      }
+      if (problem) { return wrong("of the argument for `" + has->inputs[i].name + "`, " + *problem, has->inputs[i].type.span, both); }
     }
     if (!asked->results || !has->results) continue;
     if (asked->results->size() != has->results->size()) {
-      return wrong("it gives " + counted(has->results->size(), "result") + ", and " +
-                       std::to_string(asked->results->size()) + " are asked",
+      return wrong("it gives " + counted(has->results->size(), "result") + ", and " + std::to_string(asked->results->size()) + " are asked",
                    given.span, both);
     }
     for (std::size_t i = 0; i < asked->results->size(); ++i) {

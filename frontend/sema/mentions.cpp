@@ -126,9 +126,11 @@ class Walk {
         for (const auto& entry : ast::as<ast::PlaceSection>(i).entries)
           if (entry.range) range(*entry.range);
         break;
-      case ast::ItemKind::refuse: case ast::ItemKind::ignore: case ast::ItemKind::remove: case ast::ItemKind::policy:
-      case ast::ItemKind::quantize:
-        break;
+      case ast::ItemKind::refuse:
+      case ast::ItemKind::ignore:
+      case ast::ItemKind::remove:
+      case ast::ItemKind::policy:
+      case ast::ItemKind::quantize: break;
     }
   }
 
@@ -148,8 +150,8 @@ class Walk {
     if (const auto* name = ast::try_as<ast::NameExpr>(e)) return mention(MentionKind::name, name->name);
     if (const auto* member = ast::try_as<ast::MemberExpr>(e)) {
       if (const auto* object = ast::try_as<ast::NameExpr>(*member->object)) {
-        return visit_({MentionKind::name, object->name.text, object->span, member->name.text,
-                       source::join(object->span, member->name.span)});
+        return visit_(
+            {MentionKind::name, object->name.text, object->span, member->name.text, source::join(object->span, member->name.span)});
       }
     }
     if (const auto* call = ast::try_as<ast::CallExpr>(e)) argument_names(*call);

@@ -118,19 +118,16 @@ std::unique_ptr<ModuleDef> ModuleDefs::make(const Symbol& symbol) {
       return nullptr;
     }
     if (base->kind != SymbolKind::module) {
-      sink_
-          .error(code::bad_base, decl.base->span,
-                 "`" + base->name + "` is a " + std::string(word(*base)) + ", not a module")
+      sink_.error(code::bad_base, decl.base->span, "`" + base->name + "` is a " + std::string(word(*base)) + ", not a module")
           .label(base->span, "`" + base->name + "` is declared here");
       return nullptr;
     }
-    const bool cycle = std::any_of(def->levels.begin(), def->levels.end(),
-                                   [&](const ModuleDef::Level& level) { return level.symbol == base; });
+    const bool cycle =
+        std::any_of(def->levels.begin(), def->levels.end(), [&](const ModuleDef::Level& level) { return level.symbol == base; });
     if (cycle || def->levels.size() == max_levels) {
-      sink_.error(
-          code::bad_base, decl.base->span,
-          cycle ? "`" + symbol.name + "` extends itself, by way of `" + base->name + "`"
-                : "`" + symbol.name + "` has more than " + std::to_string(max_levels) + " bases, one above the other");
+      sink_.error(code::bad_base, decl.base->span,
+                  cycle ? "`" + symbol.name + "` extends itself, by way of `" + base->name + "`"
+                        : "`" + symbol.name + "` has more than " + std::to_string(max_levels) + " bases, one above the other");
       return nullptr;
     }
     at = base;
@@ -146,9 +143,7 @@ void ModuleDefs::add_level(ModuleDef& def, std::size_t level) {
     const ast::Name& name = at.decl->params[i].name;
     for (std::size_t j = 0; j < i; ++j) {
       if (at.decl->params[j].name.text != name.text) continue;
-      sink_
-          .error(code::duplicate_name, name.span,
-                 "the module `" + at.symbol->name + "` has two parameters `" + name.text + "`")
+      sink_.error(code::duplicate_name, name.span, "the module `" + at.symbol->name + "` has two parameters `" + name.text + "`")
           .label(at.decl->params[j].name.span, "the first is here");
     }
   }
@@ -203,14 +198,11 @@ void ModuleDefs::add_level(ModuleDef& def, std::size_t level) {
       case ast::ItemKind::shard:
       case ast::ItemKind::quantize:
       case ast::ItemKind::place: {
-        const auto same = std::find_if(def.sections.begin(), def.sections.end(),
-                                       [&](const auto& s) { return s.item->kind == item->kind; });
+        const auto same = std::find_if(def.sections.begin(), def.sections.end(), [&](const auto& s) { return s.item->kind == item->kind; });
         if (same == def.sections.end()) {
           def.sections.push_back({item.get(), level});
         } else if (same->level == level) {
-          sink_
-              .error(code::duplicate_name, item->span,
-                     "a section of this kind stands twice in `" + at.symbol->name + "`")
+          sink_.error(code::duplicate_name, item->span, "a section of this kind stands twice in `" + at.symbol->name + "`")
               .label(same->item->span, "the first is here");
         } else {
           *same = {item.get(), level};
@@ -222,9 +214,7 @@ void ModuleDefs::add_level(ModuleDef& def, std::size_t level) {
         auto it = std::find_if(def.checkpoints.begin(), def.checkpoints.end(),
                                [&](const CheckpointDef& c) { return c.format == block.format.text; });
         if (block.override_ && it == def.checkpoints.end()) {
-          sink_
-              .error(code::override_mismatch, *block.override_,
-                     "there is no block `checkpoint " + block.format.text + "` to override")
+          sink_.error(code::override_mismatch, *block.override_, "there is no block `checkpoint " + block.format.text + "` to override")
               .help("leave out `override`");
         }
         if (it == def.checkpoints.end()) it = def.checkpoints.insert(it, CheckpointDef{block.format.text, {}});
@@ -263,14 +253,13 @@ void ModuleDefs::add_member(ModuleDef& def, std::vector<MemberDef>& own, MemberD
     }
     const MemberDef& old = def.members[*at];
     if (old.level == member.level) {
-      sink_.error(code::duplicate_name, member.span, "`" + member.name + "` is declared twice")
-          .label(old.span, "the first is here");
+      sink_.error(code::duplicate_name, member.span, "`" + member.name + "` is declared twice").label(old.span, "the first is here");
       return;
     }
     sink_
-        .error(code::duplicate_name, member.span,
-               "the base `" + def.levels[old.level].symbol->name + "` already has a " + std::string(word(old.kind)) +
-                   " `" + member.name + "`")
+        .error(
+            code::duplicate_name, member.span,
+            "the base `" + def.levels[old.level].symbol->name + "` already has a " + std::string(word(old.kind)) + " `" + member.name + "`")
         .label(old.span, "declared here")
         .help(member.kind == MemberKind::let || member.kind == MemberKind::function
                   ? "choose another name, or `remove " + member.name + "` first"
@@ -279,9 +268,7 @@ void ModuleDefs::add_member(ModuleDef& def, std::vector<MemberDef>& own, MemberD
   }
   const std::string& module = def.levels[member.level].symbol->name;
   if (def.levels.size() == member.level + 1) {
-    sink_
-        .error(code::override_mismatch, member.span,
-               "`" + module + "` extends no module, so `" + member.name + "` overrides nothing")
+    sink_.error(code::override_mismatch, member.span, "`" + module + "` extends no module, so `" + member.name + "` overrides nothing")
         .help("leave out `override`");
     member.doubtful = true;
     own.push_back(std::move(member));
@@ -307,9 +294,9 @@ void ModuleDefs::add_member(ModuleDef& def, std::vector<MemberDef>& own, MemberD
   }
   if (old.kind != member.kind) {
     sink_
-        .error(code::override_mismatch, member.span,
-               "`" + member.name + "` is a " + std::string(word(member.kind)) + " here and a " +
-                   std::string(word(old.kind)) + " in the base")
+        .error(
+            code::override_mismatch, member.span,
+            "`" + member.name + "` is a " + std::string(word(member.kind)) + " here and a " + std::string(word(old.kind)) + " in the base")
         .label(old.span, "the base's is declared here")
         .help("`remove " + member.name + "`, then declare it anew without `override`");
     return;
@@ -320,11 +307,10 @@ void ModuleDefs::add_member(ModuleDef& def, std::vector<MemberDef>& own, MemberD
 void ModuleDefs::remove(ModuleDef& def, const ast::RemoveItem& item, std::size_t level) {
   const std::string& module = def.levels[level].symbol->name;
   if (item.checkpoint) {
-    const auto it = std::find_if(def.checkpoints.begin(), def.checkpoints.end(),
-                                 [&](const CheckpointDef& c) { return c.format == item.name.text; });
+    const auto it =
+        std::find_if(def.checkpoints.begin(), def.checkpoints.end(), [&](const CheckpointDef& c) { return c.format == item.name.text; });
     if (it == def.checkpoints.end()) {
-      sink_.error(code::override_mismatch, item.name.span,
-                  "no base of `" + module + "` has a block `checkpoint " + item.name.text + "`");
+      sink_.error(code::override_mismatch, item.name.span, "no base of `" + module + "` has a block `checkpoint " + item.name.text + "`");
       return;
     }
     def.checkpoints.erase(it);
@@ -362,9 +348,8 @@ void ModuleDefs::check_name(const ModuleDef& def, const MemberDef& member) {
   const FileSymbols& file = *def.levels[member.level].symbol->file;
   if (!is_axis(file, member.name)) return;
   const Symbol* axis = find_symbol(file, member.name).symbol;
-  auto builder = sink_.error(
-      code::duplicate_name, member.span,
-      "`" + member.name + "` is a run-time axis and cannot be a " + std::string(word(member.kind)) + " too");
+  auto builder = sink_.error(code::duplicate_name, member.span,
+                             "`" + member.name + "` is a run-time axis and cannot be a " + std::string(word(member.kind)) + " too");
   if (axis != nullptr && axis->kind == SymbolKind::axis) builder.label(axis->span, "the axis is declared here");
 }
 
@@ -376,8 +361,8 @@ void ModuleDefs::finish(ModuleDef& def) {
       if (member == nullptr || member->level <= level) continue;
       sink_
           .error(code::duplicate_name, param.name.span,
-                 "the base `" + def.levels[member->level].symbol->name + "` has a " + std::string(word(member->kind)) +
-                     " `" + member->name + "`: a parameter of this name would hide it")
+                 "the base `" + def.levels[member->level].symbol->name + "` has a " + std::string(word(member->kind)) + " `" +
+                     member->name + "`: a parameter of this name would hide it")
           .label(member->span, "declared here");
     }
   }

@@ -34,8 +34,7 @@ struct MemberDef {
   bool doubtful = false;               // an `override` of nothing: reported, so nothing more is said of it
 };
 
-template <class T>
-struct Leveled {                       // an item of a module that has no name
+template <class T> struct Leveled {                       // an item of a module that has no name
   const T* item = nullptr;
   std::size_t level = 0;
 };

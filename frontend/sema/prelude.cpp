@@ -104,16 +104,15 @@ static_assert(sorted(), "find_builtin searches by halves");
 constexpr std::string_view state_kinds[] = {"KVCache", "LatentCache", "CrossCache", "Ring", "Recurrent"};
 constexpr std::string_view type_words[] = {"dim", "int", "float", "bool", "string", "module", "Batch", "Sequences"};
 
-template <class Range>
-bool contains(const Range& range, std::string_view name) {
+template <class Range> bool contains(const Range& range, std::string_view name) {
   return std::find(std::begin(range), std::end(range), name) != std::end(range);
 }
 
 }  // namespace
 
 const Builtin* find_builtin(std::string_view name) {
-  const auto it = std::lower_bound(builtins.begin(), builtins.end(), name,
-                                   [](const Builtin& b, std::string_view wanted) { return b.name < wanted; });
+  const auto it =
+      std::lower_bound(builtins.begin(), builtins.end(), name, [](const Builtin& b, std::string_view wanted) { return b.name < wanted; });
   return it != builtins.end() && it->name == name ? &*it : nullptr;
 }
 

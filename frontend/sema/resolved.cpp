@@ -10,9 +10,7 @@ namespace modelc::sema {
 
 namespace {
 
-std::string place(const graph::Where& where) {
-  return where.line == 0 ? "" : "    // " + where.file + ":" + std::to_string(where.line);
-}
+std::string place(const graph::Where& where) { return where.line == 0 ? "" : "    // " + where.file + ":" + std::to_string(where.line); }
 
 class Resolved {
  public:
@@ -31,20 +29,16 @@ class Resolved {
     std::uint64_t elements = 0;
     for (const auto& weight : weights) {
       std::uint64_t n = 1;
-      for (const graph::DimId dim : weight.decl->type.shape)
-        n *= static_cast<std::uint64_t>(m_.dims.value(dim).value_or(0));
+      for (const graph::DimId dim : weight.decl->type.shape) n *= static_cast<std::uint64_t>(m_.dims.value(dim).value_or(0));
       elements += n;
     }
     line(1, "weights: " + counted(weights.size(), "tensor") + ", " + grouped(elements) + " elements");
-    for (const auto& weight : weights)
-      line(2, weight.name + ": " + graph::shape_text(weight.decl->type.shape, m_.dims));
+    for (const auto& weight : weights) line(2, weight.name + ": " + graph::shape_text(weight.decl->type.shape, m_.dims));
     return std::move(out_);
   }
 
  private:
-  void line(int depth, const std::string& text) {
-    out_ += std::string(static_cast<std::size_t>(depth) * 2, ' ') + text + "\n";
-  }
+  void line(int depth, const std::string& text) { out_ += std::string(static_cast<std::size_t>(depth) * 2, ' ') + text + "\n"; }
 
   static std::string value(const std::variant<std::int64_t, double, bool, std::string>& v) {
     struct {
@@ -69,8 +63,8 @@ class Resolved {
       switch (kind) {
         case 'w': weight(made.weights[index]); break;
         case 'c':
-          line(2, "const " + made.consts[index].name + ": " + graph::text(made.consts[index].type, m_.dims) +
-                      place(made.consts[index].where));
+          line(2,
+               "const " + made.consts[index].name + ": " + graph::text(made.consts[index].type, m_.dims) + place(made.consts[index].where));
           break;
         case 's': state(made.states[index]); break;
         case 'm': child(made.children[index]); break;
@@ -84,8 +78,7 @@ class Resolved {
 
   void weight(const graph::WeightDecl& w) {
     constexpr std::string_view roles[] = {"matrix", "table", "vector"};
-    std::string text = "param " + at(w.name, w.path) + ": " +
-                       (w.required_dtype ? std::string(name(*w.required_dtype)) : "") + w.shape_text;
+    std::string text = "param " + at(w.name, w.path) + ": " + (w.required_dtype ? std::string(name(*w.required_dtype)) : "") + w.shape_text;
     const std::string sizes = graph::shape_text(w.type.shape, m_.dims);
     if (!w.shape_numbers.empty()) text += " = " + w.shape_numbers;
     if (sizes != w.shape_text && sizes != w.shape_numbers) text += " = " + sizes;
@@ -122,14 +115,13 @@ class Resolved {
   void signature(const graph::Function& f) {
     std::string text = (f.kind == graph::FunctionKind::forward ? "" : "entry ") + f.name + "(";
     for (std::size_t i = 0; i < f.inputs.size(); ++i) {
-      text +=
-          (i == 0 ? "" : ", ") + f.inputs[i].name + ": " + graph::text(f.values[f.inputs[i].value.index].type, m_.dims);
+      text += (i == 0 ? "" : ", ") + f.inputs[i].name + ": " + graph::text(f.values[f.inputs[i].value.index].type, m_.dims);
     }
     text += ")";
     for (std::size_t i = 0; i < f.body.results.size(); ++i) {
       const std::string& result = i < f.result_names.size() ? f.result_names[i] : "";
-      text += (i == 0 ? " -> " : ", ") + (result.empty() ? "" : result + ": ") +
-              graph::text(f.values[f.body.results[i].index].type, m_.dims);
+      text +=
+          (i == 0 ? " -> " : ", ") + (result.empty() ? "" : result + ": ") + graph::text(f.values[f.body.results[i].index].type, m_.dims);
     }
     line(2, text + place(f.where));
   }
@@ -139,12 +131,11 @@ class Resolved {
     const auto only = [](const std::string& text) { return text.empty() ? "" : " only " + text; };
     line(1, "checkpoint " + rules.format + (rules.architecture.empty() ? "" : " \"" + rules.architecture + "\""));
     for (const auto& r : rules.maps) {
-      const auto side = [](const std::vector<std::string>& all) {
-        return all.size() == 1 ? all.front() : "[" + join(all, ", ") + "]";
-      };
+      const auto side = [](const std::vector<std::string>& all) { return all.size() == 1 ? all.front() : "[" + join(all, ", ") + "]"; };
       std::string text = r.file.empty() ? side(r.model) : side(r.file) + " = " + side(r.model);
       if (!r.via.empty()) text += " via " + r.via;
-      if (r.set >= 0) text = "one_of " + rules.sets[static_cast<std::size_t>(r.set)].alternatives[static_cast<std::size_t>(r.alternative)] + ": " + text;
+      if (r.set >= 0)
+        text = "one_of " + rules.sets[static_cast<std::size_t>(r.set)].alternatives[static_cast<std::size_t>(r.alternative)] + ": " + text;
       line(2, text + only(r.only) + place(r.where));
     }
     for (const auto& r : rules.aliases)

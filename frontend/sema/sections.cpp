@@ -84,13 +84,11 @@ class Sections {
       for (const ast::Tensor& t : entry.targets) {
         const bool word = !t.quoted && t.segs.size() == 1 && std::find(words.begin(), words.end(), t.text) != words.end();
         if (!word) target(t, words);
-        if (const auto dtype = dtype_from_name(entry.dtype.text))
-          in_.module().policy.push_back({t.text, !word, *dtype});
+        if (const auto dtype = dtype_from_name(entry.dtype.text)) in_.module().policy.push_back({t.text, !word, *dtype});
       }
       if (std::find(dtypes.begin(), dtypes.end(), entry.dtype.text) != dtypes.end()) continue;
       in_.sink()
-          .error(code::section_target_unknown, entry.dtype.span,
-                 "a policy is f32, f16 or bf16, not `" + entry.dtype.text + "`")
+          .error(code::section_target_unknown, entry.dtype.span, "a policy is f32, f16 or bf16, not `" + entry.dtype.text + "`")
           .help(diag::did_you_mean(entry.dtype.text, dtypes));
     }
   }
@@ -119,7 +117,8 @@ class Sections {
         for (std::size_t i = section.entries.size(); i-- > 0;) {
           std::string rest;
           const bool here = section.entries[i].never_below == floor &&
-                            std::any_of(patterns[i].begin(), patterns[i].end(), [&](const TensorPattern& p) { return p.match_prefix(w.name, rest).has_value(); });
+                            std::any_of(patterns[i].begin(), patterns[i].end(),
+                                        [&](const TensorPattern& p) { return p.match_prefix(w.name, rest).has_value(); });
           if (!here) continue;
           ++decides[i];
           break;
@@ -172,8 +171,7 @@ class Sections {
         const Value value = in_.evaluator().eval(*end, env);
         if (value.is(ValueKind::integer)) (low ? line.low : line.high) = value.as_int();
         if (value.is_error() || value.is(ValueKind::integer)) continue;
-        in_.sink().error(code::section_target_unknown, end->span,
-                         "a range of layers has whole numbers, not " + kind_name(value));
+        in_.sink().error(code::section_target_unknown, end->span, "a range of layers has whole numbers, not " + kind_name(value));
       }
     }
     // The first line that matches a weight counts.
@@ -207,12 +205,11 @@ class Sections {
   void check_range(const ast::PlaceSection::Entry& entry, std::optional<std::int64_t> low, std::optional<std::int64_t> high,
                    std::int64_t elements) {
     if (!entry.range || elements == 0) return;
-    const std::string list = "`" + entry.target.text + "` has " + std::to_string(elements) +
-                             (elements == 1 ? " element" : " elements") + " in this configuration";
+    const std::string list = "`" + entry.target.text + "` has " + std::to_string(elements) + (elements == 1 ? " element" : " elements") +
+                             " in this configuration";
     const std::int64_t first = low.value_or(0), end = high.value_or(elements);
     if (end > elements)
-      in_.sink().error(code::section_target_unknown, entry.range->high->span,
-                       "the range ends at " + std::to_string(end) + ", and " + list);
+      in_.sink().error(code::section_target_unknown, entry.range->high->span, "the range ends at " + std::to_string(end) + ", and " + list);
     else if (first < 0 || first > end)                          // 0..div(1, 2) is nothing, and no mistake
       in_.sink().error(code::section_target_unknown, entry.span,
                        "the range " + std::to_string(first) + ".." + std::to_string(end) + " ends before it begins; " + list);

@@ -65,7 +65,9 @@ class SizeNames {
     const auto* module = callee != nullptr && callee->kind == SymbolKind::module ? &ast::as<ast::ModuleDecl>(*callee->decl) : nullptr;
     for (std::size_t i = 0; i < args.items.size(); ++i) {
       const ast::Arg& arg = args.items[i];
-      const std::string name = arg.name ? arg.name->text : module != nullptr && i < module->params.size() ? module->params[i].name.text : "";
+      const std::string name = arg.name                                         ? arg.name->text
+                               : module != nullptr && i < module->params.size() ? module->params[i].name.text
+                                                                                : "";
       if (module == nullptr || local(*callee, name)) flow(owner, *arg.value);
     }
   }
@@ -189,9 +191,8 @@ bool has_factor(const FormulaPtr& formula, const Formula& wanted, std::int64_t f
 
 }  // namespace
 
-void check_shard(Instances& instances, ClassInfo& root, std::size_t level, const ast::ShardSection& section,
-                 const Imports& imports, std::vector<std::string>& notes,
-                 const std::function<void(const std::string& line, std::size_t axes)>& say) {
+void check_shard(Instances& instances, ClassInfo& root, std::size_t level, const ast::ShardSection& section, const Imports& imports,
+                 std::vector<std::string>& notes, const std::function<void(const std::string& line, std::size_t axes)>& say) {
   const Environment env = root.instance->environment(level);
   std::optional<SizeNames> sizes;
   for (const auto& entry : section.entries) {
@@ -214,7 +215,8 @@ void check_shard(Instances& instances, ClassInfo& root, std::size_t level, const
         std::vector<std::string> known(sizes->fields().begin(), sizes->fields().end());
         const std::string near = diag::did_you_mean(name, known);
         instances.sink()
-            .error(code::section_target_unknown, path.span, "`" + path.text() + "` is in no size of a weight, so no axis can be split by it")
+            .error(code::section_target_unknown, path.span,
+                   "`" + path.text() + "` is in no size of a weight, so no axis can be split by it")
             .help(near.empty() ? "name a value that the shape of some `param` is made of" : near);
         continue;
       }
@@ -225,7 +227,8 @@ void check_shard(Instances& instances, ClassInfo& root, std::size_t level, const
       instances.each_instance([&](const Instance& instance) {
         for (std::size_t i = 0; i < instance.slots.size(); ++i) {
           const Slot& slot = instance.slots[i];
-          if (instance.def.members[i].kind != MemberKind::param || slot.state != Slot::State::done || slot.failed || !slot.present) continue;
+          if (instance.def.members[i].kind != MemberKind::param || slot.state != Slot::State::done || slot.failed || !slot.present)
+            continue;
           for (const AxisPattern& axis : slot.type.axes) {
             if (!value.formula() || factor < 1 || !has_factor(axis.formula, *value.formula(), factor)) continue;
             ++found;

@@ -13,8 +13,7 @@ namespace modelc::sema {
 
 // `level`: of the section in the root's definition. A note says of a factor that no weight of this configuration has it;
 // `say` gets for each factor on how many axes of different instances it is.
-void check_shard(Instances& instances, ClassInfo& root, std::size_t level, const ast::ShardSection& section,
-                 const Imports& imports, std::vector<std::string>& notes,
-                 const std::function<void(const std::string& line, std::size_t axes)>& say);
+void check_shard(Instances& instances, ClassInfo& root, std::size_t level, const ast::ShardSection& section, const Imports& imports,
+                 std::vector<std::string>& notes, const std::function<void(const std::string& line, std::size_t axes)>& say);
 
 }  // namespace modelc::sema

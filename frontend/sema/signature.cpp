@@ -30,8 +30,8 @@ FormulaPtr substitute(const FormulaPtr& formula, const ast::ModuleDecl& decl) {
   switch (f.kind) {
     case Formula::Kind::constant: return formula;
     case Formula::Kind::named: {
-      const bool parameter = std::any_of(decl.params.begin(), decl.params.end(),
-                                         [&](const ast::Param& p) { return p.name.text == f.text; });
+      const bool parameter =
+          std::any_of(decl.params.begin(), decl.params.end(), [&](const ast::Param& p) { return p.name.text == f.text; });
       if (!parameter) return formula;
       return f.operands.empty() ? constant_formula(f.value) : f.operands[0];
     }
@@ -59,8 +59,7 @@ FormulaPtr substitute(const FormulaPtr& formula, const ast::ModuleDecl& decl) {
 
 FormulaPtr with_arguments(const FormulaPtr& formula, const ModuleDef& module, std::size_t level) {
   FormulaPtr result = formula;
-  for (std::size_t i = std::min(level + 1, module.levels.size()); i-- > 0;)
-    result = substitute(result, *module.levels[i].decl);
+  for (std::size_t i = std::min(level + 1, module.levels.size()); i-- > 0;) result = substitute(result, *module.levels[i].decl);
   return result;
 }
 
@@ -77,15 +76,13 @@ std::optional<DimId> dim_of(const Value& size, DimTable& dims) {
 
 class TypeReader {
  public:
-  TypeReader(Evaluator& evaluator, const Environment& env, const ModuleDef* module, std::size_t level,
-             std::string_view what)
+  TypeReader(Evaluator& evaluator, const Environment& env, const ModuleDef* module, std::size_t level, std::string_view what)
       : ev_(evaluator), env_(env), module_(module), level_(level), what_(what) {}
 
   std::optional<TypePattern> read(const ast::Type& type) {
     TypePattern out;
     out.span = type.span;
-    if (type.optional)
-      return wrong(type.span, "cannot be `?`: a tensor is there or it is not, which the module's arguments say");
+    if (type.optional) return wrong(type.span, "cannot be `?`: a tensor is there or it is not, which the module's arguments say");
     switch (type.kind) {
       case ast::TypeKind::tensor: return shape(ast::as<ast::TensorType>(type).shape, std::move(out));
       case ast::TypeKind::index: {
@@ -119,8 +116,7 @@ class TypeReader {
         }
         if (!dtype || named.args) break;
         if (!named.shape) return wrong(type.span, "needs a shape: write `" + text + "[]` for one number");
-        if (!graph::is_value_dtype(*dtype) && !weight_)
-          return wrong(type.span, "cannot be " + text + ": only files hold such numbers");
+        if (!graph::is_value_dtype(*dtype) && !weight_) return wrong(type.span, "cannot be " + text + ": only files hold such numbers");
         out.dtype = *dtype;
         out.typed = true;
         return shape(*named.shape, std::move(out));
@@ -180,16 +176,15 @@ class TypeReader {
 
 }  // namespace
 
-std::optional<TypePattern> type_pattern(Evaluator& evaluator, const ast::Type& type, const Environment& env,
-                                        const ModuleDef* module, std::size_t level, std::string_view what) {
+std::optional<TypePattern> type_pattern(Evaluator& evaluator, const ast::Type& type, const Environment& env, const ModuleDef* module,
+                                        std::size_t level, std::string_view what) {
   TypeReader reader(evaluator, env, module, level, what);
   reader.weight();
   return reader.read(type);
 }
 
-std::optional<SignaturePattern> signature_pattern(Evaluator& evaluator, const ast::Signature& signature,
-                                                  const Environment& env, const ModuleDef* module, std::size_t level,
-                                                  std::string_view owner) {
+std::optional<SignaturePattern> signature_pattern(Evaluator& evaluator, const ast::Signature& signature, const Environment& env,
+                                                  const ModuleDef* module, std::size_t level, std::string_view owner) {
   SignaturePattern out;
   out.span = signature.span;
   bool ok = true;
@@ -213,9 +208,8 @@ std::optional<SignaturePattern> signature_pattern(Evaluator& evaluator, const as
         input.default_value = value.as_real();
       } else {
         if (!value.is_error()) {
-          evaluator.sink().error(
-              code::wrong_type, param.default_value->span,
-              "the default of " + what.substr(4) + " is " + kind_name(value) + ", not a number or a boolean");
+          evaluator.sink().error(code::wrong_type, param.default_value->span,
+                                 "the default of " + what.substr(4) + " is " + kind_name(value) + ", not a number or a boolean");
         }
         ok = false;
         continue;
@@ -229,8 +223,7 @@ std::optional<SignaturePattern> signature_pattern(Evaluator& evaluator, const as
       TypeReader reader(evaluator, env, module, level, "a result of `" + std::string(owner) + "`");
       auto type = reader.read(*item.type);
       if (type && type->kind != graph::TypeKind::tensor) {
-        evaluator.sink().error(code::unknown_type, item.type->span,
-                               "a result of `" + std::string(owner) + "` must be a tensor");
+        evaluator.sink().error(code::unknown_type, item.type->span, "a result of `" + std::string(owner) + "` must be a tensor");
         type.reset();
       }
       if (!type) {
@@ -267,13 +260,10 @@ std::string ordinal_axis(std::size_t axis, std::size_t rank) {
 
 }  // namespace
 
-std::optional<std::string> mismatch(const TypePattern& declared, const graph::Type& actual, DimTable& dims,
-                                    Ellipsis& ellipsis) {
+std::optional<std::string> mismatch(const TypePattern& declared, const graph::Type& actual, DimTable& dims, Ellipsis& ellipsis) {
   if (declared.kind != actual.kind) {
     const auto name = [&](graph::TypeKind kind) {
-      return kind == graph::TypeKind::batch       ? "a Batch"
-             : kind == graph::TypeKind::sequences ? "a Sequences"
-                                                  : "a tensor";
+      return kind == graph::TypeKind::batch ? "a Batch" : kind == graph::TypeKind::sequences ? "a Sequences" : "a tensor";
     };
     return std::string("it is ") + name(actual.kind) + ", not " + name(declared.kind);
   }
@@ -288,8 +278,7 @@ std::optional<std::string> mismatch(const TypePattern& declared, const graph::Ty
       if (!fits) return "its values reach up to " + dims.text(*actual.index_bound);
     }
   } else if (actual.dtype != declared.dtype) {
-    return "it is " + std::string(actual.index_bound ? "an index" : name(actual.dtype)) + ", not " +
-           std::string(name(declared.dtype));
+    return "it is " + std::string(actual.index_bound ? "an index" : name(actual.dtype)) + ", not " + std::string(name(declared.dtype));
   }
   // The axes around `...` first, so that what it stands for is known.
   const auto& axes = declared.axes;
@@ -309,13 +298,11 @@ std::optional<std::string> mismatch(const TypePattern& declared, const graph::Ty
       return ordinal_axis(at, shape.size()) + " is " + dims.text(shape[at]) + ", not " + dims.text(axes[i].dim);
   }
   if (!any) return std::nullopt;
-  const std::vector<DimId> middle(shape.begin() + static_cast<std::ptrdiff_t>(before),
-                                  shape.end() - static_cast<std::ptrdiff_t>(after));
+  const std::vector<DimId> middle(shape.begin() + static_cast<std::ptrdiff_t>(before), shape.end() - static_cast<std::ptrdiff_t>(after));
   if (!ellipsis) {
     ellipsis = middle;
   } else if (*ellipsis != middle) {
-    return "`...` is " + graph::shape_text(middle, dims) + " in it and " + graph::shape_text(*ellipsis, dims) +
-           " in an argument before it";
+    return "`...` is " + graph::shape_text(middle, dims) + " in it and " + graph::shape_text(*ellipsis, dims) + " in an argument before it";
   }
   return std::nullopt;
 }
@@ -346,8 +333,7 @@ std::vector<AxisText> axis_texts(const TypePattern& type) {
 
 namespace {
 
-template <class Each>
-std::string bracketed(const std::vector<AxisText>& axes, const Each& each) {
+template <class Each> std::string bracketed(const std::vector<AxisText>& axes, const Each& each) {
   std::string out = "[";
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (i != 0) out += ", ";

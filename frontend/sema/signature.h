@@ -60,16 +60,14 @@ using Ellipsis = std::optional<std::vector<graph::DimId>>;
 FormulaPtr with_arguments(const FormulaPtr& formula, const ModuleDef& module, std::size_t level);
 
 // A tensor's type as written in a module at `level`, or nothing (reported). `what` names the place: "the param `w`".
-std::optional<TypePattern> type_pattern(Evaluator& evaluator, const ast::Type& type, const Environment& env,
-                                        const ModuleDef* module, std::size_t level, std::string_view what);
+std::optional<TypePattern> type_pattern(Evaluator& evaluator, const ast::Type& type, const Environment& env, const ModuleDef* module,
+                                        std::size_t level, std::string_view what);
 // A whole signature; of an interface, `module` is null.
-std::optional<SignaturePattern> signature_pattern(Evaluator& evaluator, const ast::Signature& signature,
-                                                  const Environment& env, const ModuleDef* module, std::size_t level,
-                                                  std::string_view owner);
+std::optional<SignaturePattern> signature_pattern(Evaluator& evaluator, const ast::Signature& signature, const Environment& env,
+                                                  const ModuleDef* module, std::size_t level, std::string_view owner);
 
 // Whether an actual type fits a declared one, binding `...`. Else what is wrong, as a clause: "its last axis is 40".
-std::optional<std::string> mismatch(const TypePattern& declared, const graph::Type& actual, graph::DimTable& dims,
-                                    Ellipsis& ellipsis);
+std::optional<std::string> mismatch(const TypePattern& declared, const graph::Type& actual, graph::DimTable& dims, Ellipsis& ellipsis);
 // The declared type, `...` replaced.
 graph::Type concrete(const TypePattern& declared, const Ellipsis& ellipsis);
 

@@ -63,8 +63,7 @@ SymbolLookup find_symbol(const FileSymbols& file, std::string_view name) {
       continue;
     }
     const Symbol* symbol = import.file->own(name);
-    if (symbol != nullptr &&
-        std::find(found.candidates.begin(), found.candidates.end(), symbol) == found.candidates.end()) {
+    if (symbol != nullptr && std::find(found.candidates.begin(), found.candidates.end(), symbol) == found.candidates.end()) {
       found.candidates.push_back(symbol);
     }
   }
@@ -77,15 +76,14 @@ SymbolLookup find_symbol(const FileSymbols& file, std::string_view name) {
   return found;
 }
 
-const Symbol* resolve(const FileSymbols& file, std::string_view name, source::Span use, diag::Sink& sink,
-                      bool& failed) {
+const Symbol* resolve(const FileSymbols& file, std::string_view name, source::Span use, diag::Sink& sink, bool& failed) {
   const SymbolLookup found = find_symbol(file, name);
   if (found.candidates.empty()) return found.symbol;
   failed = true;
   const std::string& first = found.candidates[0]->file->name;
   const std::string& second = found.candidates[1]->file->name;
-  diag::Builder message = sink.error(diag::code::ambiguous_name, use,
-                                     "`" + std::string(name) + "` is declared in " + first + " and in " + second);
+  diag::Builder message =
+      sink.error(diag::code::ambiguous_name, use, "`" + std::string(name) + "` is declared in " + first + " and in " + second);
   for (const Symbol* candidate : found.candidates) message.label(candidate->span, "one of them");
   message.help("give one import a name of its own, as in `import a.b as other`, and write `other." + std::string(name) +
                "` where that file's is meant");

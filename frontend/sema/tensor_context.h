@@ -66,8 +66,7 @@ class TensorContext {
 
   // A member called: `q_proj(x)` with an empty `name`, `decoder.remember(source, at)`, `cache.append(k, v, at)`,
   // `layer.encoder_attn(x)`: `name` is an entry, a function of a state, or a child.
-  virtual Value call_member(const Value& member, std::string_view name, std::span<const Argument> arguments,
-                            source::Span span) = 0;
+  virtual Value call_member(const Value& member, std::string_view name, std::span<const Argument> arguments, source::Span span) = 0;
   // `positions.weight`, `at.positions`, `layer.encoder_attn`.
   virtual Value field(const Value& object, const ast::Name& name) = 0;
 
@@ -89,10 +88,9 @@ class TensorContext {
     Value value;
     source::Span span;                               // of the `let` that made it
   };
-  using FoldBody =
-      std::function<std::optional<std::vector<Value>>(const Value& element, std::span<const Value> carried)>;
-  virtual std::optional<std::vector<Value>> fold(const Value& list, const ast::ForStatement& statement,
-                                                 std::span<const Carried> carried, const FoldBody& body) = 0;
+  using FoldBody = std::function<std::optional<std::vector<Value>>(const Value& element, std::span<const Value> carried)>;
+  virtual std::optional<std::vector<Value>> fold(const Value& list, const ast::ForStatement& statement, std::span<const Carried> carried,
+                                                 const FoldBody& body) = 0;
 
   // A `let` has given the value a name: "q". For the generated code's names and for traces.
   virtual void named(const Value& value, const ast::Name& name) {
@@ -112,8 +110,8 @@ class InterfaceChecker {
  public:
   virtual ~InterfaceChecker() = default;
   // `arguments` are the interface's parameters by name. Reports at `use` when it does not fit, and returns false.
-  virtual bool fits(const Recipe& recipe, const Symbol& interface,
-                    std::span<const std::pair<std::string, Value>> arguments, source::Span use) = 0;
+  virtual bool fits(const Recipe& recipe, const Symbol& interface, std::span<const std::pair<std::string, Value>> arguments,
+                    source::Span use) = 0;
 };
 
 }  // namespace modelc::sema

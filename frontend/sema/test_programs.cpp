@@ -28,9 +28,8 @@ std::string element_text(const ast::Type& type, const source::SourceManager& sou
 
 }  // namespace
 
-std::optional<Program> inputs_program(source::SourceManager& sources, std::shared_ptr<Imports> imports,
-                                      const ConfigInput* config, std::span<const ast::InputTestItem* const> items,
-                                      const Options& options, diag::Sink& sink) {
+std::optional<Program> inputs_program(source::SourceManager& sources, std::shared_ptr<Imports> imports, const ConfigInput* config,
+                                      std::span<const ast::InputTestItem* const> items, const Options& options, diag::Sink& sink) {
   Occasion occasion{"the test's inputs", "module Inputs(", {}, {}};
   for (std::size_t i = 0; i < items.size(); ++i) {
     // Names of inputs may be anything; those of the parameters are ours.
@@ -52,9 +51,8 @@ std::optional<Program> inputs_program(source::SourceManager& sources, std::share
   return program;
 }
 
-std::optional<Program> op_program(source::SourceManager& sources, std::shared_ptr<Imports> imports,
-                                  const ast::OpTestItem& item, std::span<const GivenShape> given, const Options& options,
-                                  diag::Sink& sink) {
+std::optional<Program> op_program(source::SourceManager& sources, std::shared_ptr<Imports> imports, const ast::OpTestItem& item,
+                                  std::span<const GivenShape> given, const Options& options, diag::Sink& sink) {
   const FileSymbols& main = imports->main();
   bool failed = false;
   const Symbol* symbol = resolve(main, item.name.text, item.name.span, sink, failed);
@@ -91,8 +89,7 @@ std::optional<Program> op_program(source::SourceManager& sources, std::shared_pt
     const auto shape = std::find_if(given.begin(), given.end(), [&](const GivenShape& g) { return g.name == param.name.text; });
     if (shape == given.end()) {
       if (param.default_value) continue;
-      sink.error(code::wrong_arguments, item.name.span,
-                 "the input `" + param.name.text + "` of `" + symbol->name + "` is given no numbers")
+      sink.error(code::wrong_arguments, item.name.span, "the input `" + param.name.text + "` of `" + symbol->name + "` is given no numbers")
           .label(param.span, "declared here")
           .help("write `input " + param.name.text + " = …`");
       failed = true;

@@ -26,7 +26,7 @@ struct GivenShape {
   std::vector<std::int64_t> shape;
   source::Span place;                            // where messages about it belong
 };
-std::optional<Program> op_program(source::SourceManager&, std::shared_ptr<Imports>, const ast::OpTestItem&,
-                                  std::span<const GivenShape>, const Options&, diag::Sink&);
+std::optional<Program> op_program(source::SourceManager&, std::shared_ptr<Imports>, const ast::OpTestItem&, std::span<const GivenShape>,
+                                  const Options&, diag::Sink&);
 
 }  // namespace modelc::sema

@@ -40,9 +40,7 @@ class Toucher {
         case ast::StatementKind::let: {
           const auto& let = ast::as<ast::LetStatement>(*statement);
           const Value value = look(*let.value, env);
-          for (const ast::Name& name : let.names) {
-            env.define(name.text, let.names.size() == 1 ? value : Value::error(), name.span);
-          }
+          for (const ast::Name& name : let.names) { env.define(name.text, let.names.size() == 1 ? value : Value::error(), name.span); }
           break;
         }
         case ast::StatementKind::for_: {
@@ -76,8 +74,7 @@ class Toucher {
     // A member may use a fn or `let` that stands behind it, so all members' names are known first.
     std::vector<const ast::FunctionDecl*> functions;
     for (const ast::ItemPtr& item : module.members) {
-      if (const auto* let = ast::try_as<ast::LetItem>(*item))
-        env.define(let->name.text, look(*let->value, env), let->name.span);
+      if (const auto* let = ast::try_as<ast::LetItem>(*item)) env.define(let->name.text, look(*let->value, env), let->name.span);
     }
     const Environment known = env;
     for (const ast::ItemPtr& item : module.members) {
@@ -96,9 +93,7 @@ class Toucher {
     if (module.base) {
       const Symbol* base = find_symbol(file, module.base->text).symbol;
       const auto base_args = module.base_args ? look(*module.base_args, env) : std::vector<Argument>();
-      if (base != nullptr && base->kind == SymbolKind::module) {
-        look(ast::as<ast::ModuleDecl>(*base->decl), *base->file, base_args);
-      }
+      if (base != nullptr && base->kind == SymbolKind::module) { look(ast::as<ast::ModuleDecl>(*base->decl), *base->file, base_args); }
     }
     --depth_;
   }
@@ -117,15 +112,9 @@ class Toucher {
       given += argument.name;
       given += '=';
       switch (argument.value.kind()) {
-        case ValueKind::config:
-          given += std::to_string(reinterpret_cast<std::uintptr_t>(&argument.value.as_config()));
-          break;
-        case ValueKind::variant:
-          given += std::to_string(reinterpret_cast<std::uintptr_t>(argument.value.as_variant().fields));
-          break;
-        case ValueKind::closure:
-          given += std::to_string(reinterpret_cast<std::uintptr_t>(argument.value.as_closure().params));
-          break;
+        case ValueKind::config: given += std::to_string(reinterpret_cast<std::uintptr_t>(&argument.value.as_config())); break;
+        case ValueKind::variant: given += std::to_string(reinterpret_cast<std::uintptr_t>(argument.value.as_variant().fields)); break;
+        case ValueKind::closure: given += std::to_string(reinterpret_cast<std::uintptr_t>(argument.value.as_closure().params)); break;
         default: given += '?';
       }
       given += ',';
@@ -312,7 +301,7 @@ class Toucher {
       for (const FieldDef& field : one.fields->fields) names.push_back(field.name);
     }
     if (tags.empty()) return;  // an arm of a case that the variant does not have, which is said of the arm
-    const std::string of = arm == nullptr ? "no case of " + variant->symbol->name + " has a field"
+    const std::string of = arm == nullptr     ? "no case of " + variant->symbol->name + " has a field"
                            : tags.size() == 1 ? "the case " + tags[0] + " of " + variant->symbol->name + " has no field"
                                               : "the cases " + listed(tags) + " of " + variant->symbol->name + " have no field";
     Expressions(ev_)
@@ -411,9 +400,7 @@ class Toucher {
 };
 
 void Evaluator::touch(const ast::Expr& expr, const Environment& env) { Toucher(*this).look(expr, env); }
-void Evaluator::touch(const ast::Arm& arm, const Value& subject, const Environment& env) {
-  Toucher(*this).look(arm, subject, env);
-}
+void Evaluator::touch(const ast::Arm& arm, const Value& subject, const Environment& env) { Toucher(*this).look(arm, subject, env); }
 void Evaluator::touch(const ast::Block& block, const Environment& env) { Toucher(*this).look(block, env); }
 void Evaluator::touch(const ast::ModuleDecl& module, const FileSymbols& file, std::span<const Argument> arguments) {
   Toucher(*this).look(module, file, arguments);

@@ -30,11 +30,10 @@ TypeName of_symbol(Expressions& ex, const Symbol& symbol, const ast::NamedType& 
       return {TypeName::Kind::symbol, &symbol};
     case SymbolKind::interface: return {TypeName::Kind::symbol, &symbol};
     default: {
-      auto message = ex.fail(diag::code::unknown_type, type.path.span,
-                             "`" + symbol.name + "` is a " + std::string(word(symbol)) + ", not a type");
+      auto message =
+          ex.fail(diag::code::unknown_type, type.path.span, "`" + symbol.name + "` is a " + std::string(word(symbol)) + ", not a type");
       message.label(symbol.span, "declared here");
-      if (symbol.kind == SymbolKind::module)
-        message.help("the type of a module is `module` or an interface that it fits");
+      if (symbol.kind == SymbolKind::module) message.help("the type of a module is `module` or an interface that it fits");
       return {};
     }
   }
@@ -87,8 +86,7 @@ TypeName resolve_type(Evaluator& evaluator, const ast::NamedType& type, const En
 bool check_config_type(Evaluator& evaluator, const ast::Type& type, const Environment& env) {
   Expressions ex(evaluator);
   const auto misplaced = [&](std::string_view why) {
-    ex.fail(diag::code::unknown_type, type.span,
-            "`" + ex.text(type.span) + "` is no type of a configuration's value: " + std::string(why));
+    ex.fail(diag::code::unknown_type, type.span, "`" + ex.text(type.span) + "` is no type of a configuration's value: " + std::string(why));
     return false;
   };
   switch (type.kind) {

@@ -10,7 +10,11 @@ namespace modelc::sema {
 struct TypeName {
   enum class Kind : std::uint8_t {
     failed,      // reported
-    dim, integer, real, boolean, string,
+    dim,
+    integer,
+    real,
+    boolean,
+    string,
     module,
     tensor,      // a dtype: f32
     batch,       // Batch, Sequences

@@ -10,19 +10,14 @@ struct Value::Payload {
   virtual ~Payload() = default;
 };
 
-template <class T>
-struct Value::Holder : Value::Payload {
+template <class T> struct Value::Holder : Value::Payload {
   explicit Holder(T v) : value(std::move(v)) {}
   T value;
 };
 
-template <class T>
-const T& Value::held() const {
-  return static_cast<const Holder<T>&>(*payload_).value;
-}
+template <class T> const T& Value::held() const { return static_cast<const Holder<T>&>(*payload_).value; }
 
-template <class T>
-Value Value::make(ValueKind kind, T payload) {
+template <class T> Value Value::make(ValueKind kind, T payload) {
   Value v;
   v.kind_ = kind;
   v.payload_ = std::make_shared<const Holder<T>>(std::move(payload));

@@ -112,9 +112,7 @@ class Value {
   bool is_none() const { return kind_ == ValueKind::none; }
   bool is_number() const { return kind_ == ValueKind::integer || kind_ == ValueKind::real; }
   // What only a TensorContext can compute with: a tensor, a batch, a member.
-  bool is_graph() const {
-    return kind_ == ValueKind::tensor || kind_ == ValueKind::batch || kind_ == ValueKind::member;
-  }
+  bool is_graph() const { return kind_ == ValueKind::tensor || kind_ == ValueKind::batch || kind_ == ValueKind::member; }
 
   // Each asserts its kind.
   bool as_bool() const;

@@ -27,8 +27,7 @@ void key_text(std::string& out, std::string_view text) {
 
 void key_pointer(std::string& out, const void* p) {
   std::array<char, 24> buffer{};
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), reinterpret_cast<std::uintptr_t>(p), 16).ptr;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), reinterpret_cast<std::uintptr_t>(p), 16).ptr;
   out.append(buffer.data(), end);
 }
 
@@ -212,8 +211,7 @@ std::string real_text(double d) {
 
 void show_into(std::string& out, const Value& v, std::size_t max_bytes);
 
-template <class Each>
-void show_items(std::string& out, std::size_t count, std::size_t max_bytes, const Each& each) {
+template <class Each> void show_items(std::string& out, std::size_t count, std::size_t max_bytes, const Each& each) {
   for (std::size_t i = 0; i < count; ++i) {
     if (i != 0) out += ", ";
     // One may always stand, so that a short list is never only a count.
@@ -259,9 +257,7 @@ void show_into(std::string& out, const Value& v, std::size_t max_bytes) {
       out += '}';
       break;
     case ValueKind::config: out += v.as_config().definition->name; break;
-    case ValueKind::variant:
-      out += v.as_variant().definition->symbol->name + " " + modelc::quote(v.as_variant().tag, max_bytes);
-      break;
+    case ValueKind::variant: out += v.as_variant().definition->symbol->name + " " + modelc::quote(v.as_variant().tag, max_bytes); break;
     case ValueKind::recipe:
     case ValueKind::encoding: show_recipe(out, v.as_recipe(), max_bytes); break;
     case ValueKind::interface:
@@ -277,8 +273,7 @@ void show_into(std::string& out, const Value& v, std::size_t max_bytes) {
   }
 }
 
-bool equal_entries(const std::vector<std::pair<std::string, Value>>& a,
-                   const std::vector<std::pair<std::string, Value>>& b) {
+bool equal_entries(const std::vector<std::pair<std::string, Value>>& a, const std::vector<std::pair<std::string, Value>>& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i].first != b[i].first || !equal(a[i].second, b[i].second)) return false;

@@ -40,8 +40,8 @@ int display_width(std::uint32_t c) {
   };
   // The blocks that text in this field uses; a letter outside them takes one column.
   static constexpr Block zero[] = {{0x0300, 0x036F}, {0x200B, 0x200F}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}};
-  static constexpr Block wide[] = {{0x1100, 0x115F}, {0x2E80, 0x303E}, {0x3041, 0xA4CF}, {0xAC00, 0xD7A3},
-                                   {0xF900, 0xFAFF}, {0xFE30, 0xFE6F}, {0xFF00, 0xFF60}, {0xFFE0, 0xFFE6},
+  static constexpr Block wide[] = {{0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},  {0xAC00, 0xD7A3},
+                                   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},  {0xFFE0, 0xFFE6},
                                    {0x1F300, 0x1F64F}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
   auto in = [c](const Block& b) { return c >= b.first && c <= b.last; };
   if (std::any_of(std::begin(zero), std::end(zero), in)) return 0;
@@ -97,8 +97,8 @@ Result<FileId> SourceManager::load(const std::filesystem::path& real_path, std::
   }
   std::ifstream in(real_path, std::ios::binary);
   if (!in) {
-    return Error{"source-unreadable", named + " cannot be opened", {"looked for as " + real_path.string()},
-                 "check that the file may be read"};
+    return Error{
+        "source-unreadable", named + " cannot be opened", {"looked for as " + real_path.string()}, "check that the file may be read"};
   }
   // Read to the limit instead of asking for the size first: the file may grow meanwhile.
   std::string text;
@@ -112,9 +112,7 @@ Result<FileId> SourceManager::load(const std::filesystem::path& real_path, std::
                    "is this the .model file, and not weights?"};
     }
   }
-  if (in.bad()) {
-    return Error{"source-unreadable", "reading " + named + " failed", {"read from " + real_path.string()}, ""};
-  }
+  if (in.bad()) { return Error{"source-unreadable", "reading " + named + " failed", {"read from " + real_path.string()}, ""}; }
   return add(std::move(display_name), std::move(text), real_path);
 }
 
@@ -148,13 +146,10 @@ Position SourceManager::position(FileId id, std::uint32_t offset) const {
   const auto next = std::upper_bound(f.line_begins.begin(), f.line_begins.end(), offset);
   const std::uint32_t begin = *(next - 1);
   const std::string_view before = std::string_view(f.text).substr(begin, offset - begin);
-  return {static_cast<std::uint32_t>(next - f.line_begins.begin()),
-          static_cast<std::uint32_t>(count_code_points(before) + 1)};
+  return {static_cast<std::uint32_t>(next - f.line_begins.begin()), static_cast<std::uint32_t>(count_code_points(before) + 1)};
 }
 
-std::uint32_t SourceManager::line_count(FileId id) const {
-  return static_cast<std::uint32_t>(file(id).line_begins.size());
-}
+std::uint32_t SourceManager::line_count(FileId id) const { return static_cast<std::uint32_t>(file(id).line_begins.size()); }
 
 std::uint32_t SourceManager::line_begin(FileId id, std::uint32_t line) const {
   const File& f = file(id);

@@ -118,13 +118,35 @@ struct Signature {
 
 enum class ItemKind {
   // declarations of a file
-  axis, config, variant, interface, module, function, op, encoding, test,
+  axis,
+  config,
+  variant,
+  interface,
+  module,
+  function,
+  op,
+  encoding,
+  test,
   // items of a config; `function` too
-  field, let, require, refuse, ignore, remove,
+  field,
+  let,
+  require,
+  refuse,
+  ignore,
+  remove,
   // members of a module; `let`, `function`, `require`, `remove` too
-  context, param, constant, state, child, method, checkpoint,
+  context,
+  param,
+  constant,
+  state,
+  child,
+  method,
+  checkpoint,
   // sections of a module
-  policy, shard, quantize, place,
+  policy,
+  shard,
+  quantize,
+  place,
 };
 
 struct Item {

@@ -17,26 +17,20 @@ using source::Span;
 // --- Casts ----------------------------------------------------------------------------------------------------------
 
 // The node as a T, which it is.
-template <class T, class Base>
-const T& as(const Base& node) {
+template <class T, class Base> const T& as(const Base& node) {
   assert(node.kind == T::node_kind);
   return static_cast<const T&>(node);
 }
-template <class T, class Base>
-T& as(Base& node) {
+template <class T, class Base> T& as(Base& node) {
   assert(node.kind == T::node_kind);
   return static_cast<T&>(node);
 }
 
 // The node as a T, or null.
-template <class T, class Base>
-const T* try_as(const Base& node) {
+template <class T, class Base> const T* try_as(const Base& node) {
   return node.kind == T::node_kind ? static_cast<const T*>(&node) : nullptr;
 }
-template <class T, class Base>
-const T* try_as(const std::unique_ptr<Base>& node) {
-  return node ? try_as<T>(*node) : nullptr;
-}
+template <class T, class Base> const T* try_as(const std::unique_ptr<Base>& node) { return node ? try_as<T>(*node) : nullptr; }
 
 // --- Names, literals ------------------------------------------------------------------------------------------------
 
@@ -74,7 +68,21 @@ struct Literal {
 // --- Expressions ----------------------------------------------------------------------------------------------------
 
 enum class ExprKind {
-  literal, name, tuple, unary, binary, cast, is, conditional, function, call, member, index, list, comprehension, match
+  literal,
+  name,
+  tuple,
+  unary,
+  binary,
+  cast,
+  is,
+  conditional,
+  function,
+  call,
+  member,
+  index,
+  list,
+  comprehension,
+  match
 };
 
 struct Expr {

@@ -19,8 +19,7 @@
 namespace modelc::syntax {
 
 // A node with its place.
-template <class T>
-std::unique_ptr<T> made(source::Span span) {
+template <class T> std::unique_ptr<T> made(source::Span span) {
   auto node = std::make_unique<T>();
   node->span = span;
   return node;

@@ -75,9 +75,7 @@ ast::RulePtr Builder::rule(P::Rule_Context& c) {
   }
   if (auto* x = dynamic_cast<P::OneOfRuleContext*>(&c)) {
     auto r = made<ast::OneOfRule>(span(c));
-    for (P::AlternativeContext* a : x->alternative()) {
-      r->alternatives.push_back({name(*a->name()), rules(a->rule_()), span(*a)});
-    }
+    for (P::AlternativeContext* a : x->alternative()) { r->alternatives.push_back({name(*a->name()), rules(a->rule_()), span(*a)}); }
     return r;
   }
   if (auto* x = dynamic_cast<P::ForRuleContext*>(&c)) {
@@ -158,9 +156,7 @@ void Builder::segs(P::SegContext& c, std::vector<ast::Seg>& out) {
     case P::STAR: out.push_back({ast::SegKind::star, {}, span(t)}); return;
     case P::STARS: out.push_back({ast::SegKind::double_star, {}, span(t)}); return;
     case P::INT: out.push_back({ast::SegKind::integer, text(t), span(t)}); break;
-    case P::LBRACE:
-      out.push_back({c.rest != nullptr ? ast::SegKind::rest : ast::SegKind::index, name(*c.name()).text, span(c)});
-      return;
+    case P::LBRACE: out.push_back({c.rest != nullptr ? ast::SegKind::rest : ast::SegKind::index, name(*c.name()).text, span(c)}); return;
     case P::FLOAT: {
       // `0.1` within `a.0.1.b` reads as one number: two components.
       const std::string both = text(t);

@@ -10,9 +10,7 @@ namespace modelc::syntax {
 using P = Builder::P;
 using antlr4::Token;
 
-source::Span Builder::span(const Token* first, const Token* last) const {
-  return source::join(tokens_.span(*first), tokens_.span(*last));
-}
+source::Span Builder::span(const Token* first, const Token* last) const { return source::join(tokens_.span(*first), tokens_.span(*last)); }
 
 source::Span Builder::span(const antlr4::ParserRuleContext& c) const {
   // A rule that matched nothing has a stop before its start; none of the constructs that ask here can.
@@ -87,7 +85,8 @@ bool append_code_point(std::string& out, std::uint32_t c) {
 std::size_t unescape(std::string_view text, std::size_t i, std::string& out) {
   const char c = i + 1 < text.size() ? text[i + 1] : '\0';
   switch (c) {
-    case '"': case '\\': out.push_back(c); return 2;
+    case '"':
+    case '\\': out.push_back(c); return 2;
     case 'n': out.push_back('\n'); return 2;
     case 't': out.push_back('\t'); return 2;
     case 'r': out.push_back('\r'); return 2;
@@ -166,9 +165,10 @@ ast::Literal Builder::literal(P::LiteralContext& c) {
       l.kind = ast::LiteralKind::string;
       l.text = string(*c.STRING()).value;
       return l;
-    case P::INT: case P::FLOAT:
-      return number(t);
-    case P::TRUE: case P::FALSE:
+    case P::INT:
+    case P::FLOAT: return number(t);
+    case P::TRUE:
+    case P::FALSE:
       l.kind = ast::LiteralKind::boolean;
       l.boolean = t.getType() == P::TRUE;
       l.text = text(t);

@@ -243,9 +243,7 @@ ast::ItemPtr Builder::encoding_decl(P::EncodingDeclContext& c) {
 ast::ItemPtr Builder::section(P::SectionContext& c) {
   if (auto* x = dynamic_cast<P::PolicyContext*>(&c)) {
     auto s = made<ast::PolicySection>(span(c));
-    for (P::PolicyEntryContext* e : x->policyEntry()) {
-      s->entries.push_back({tensor_list(e->tensor()), name(*e->ID()), span(*e)});
-    }
+    for (P::PolicyEntryContext* e : x->policyEntry()) { s->entries.push_back({tensor_list(e->tensor()), name(*e->ID()), span(*e)}); }
     return s;
   }
   if (auto* x = dynamic_cast<P::ShardContext*>(&c)) {
@@ -256,8 +254,7 @@ ast::ItemPtr Builder::section(P::SectionContext& c) {
   if (auto* x = dynamic_cast<P::QuantizeContext*>(&c)) {
     auto s = made<ast::QuantizeSection>(span(c));
     for (P::QuantizeEntryContext* e : x->quantizeEntry()) {
-      s->entries.push_back(
-          {tensor_list(e->tensor()), e->never != nullptr, name(*e->ID()), e->file_ != nullptr, span(*e)});
+      s->entries.push_back({tensor_list(e->tensor()), e->never != nullptr, name(*e->ID()), e->file_ != nullptr, span(*e)});
     }
     return s;
   }

@@ -17,10 +17,8 @@ void Dumper::expr(const char* role, const ast::Expr& e) {
   switch (e.kind) {
     case ast::ExprKind::literal: return line(head + print(ast::as<ast::LiteralExpr>(e).value));
     case ast::ExprKind::name: return line(head + "name " + ast::as<ast::NameExpr>(e).name.text);
-    case ast::ExprKind::tuple:
-      return node(head + "tuple", [&] { exprs(ast::as<ast::TupleExpr>(e).items); });
-    case ast::ExprKind::list:
-      return node(head + "list", [&] { exprs(ast::as<ast::ListExpr>(e).items); });
+    case ast::ExprKind::tuple: return node(head + "tuple", [&] { exprs(ast::as<ast::TupleExpr>(e).items); });
+    case ast::ExprKind::list: return node(head + "list", [&] { exprs(ast::as<ast::ListExpr>(e).items); });
     case ast::ExprKind::unary: {
       const auto& u = ast::as<ast::UnaryExpr>(e);
       return node(head + "unary " + ast::spelling(u.op), [&] { expr("", *u.operand); });
@@ -36,10 +34,13 @@ void Dumper::expr(const char* role, const ast::Expr& e) {
       const auto& c = ast::as<ast::CastExpr>(e);
       return node(head + "cast", [&] {
         expr("", *c.operand);
-        node(c.type.is_index ? "to index" : c.type.dtype ? "to " + c.type.dtype->text : "to", [&] {
-          expr("bound", c.type.bound);
-          if (c.type.shape) shape(*c.type.shape);
-        });
+        node(c.type.is_index ? "to index"
+             : c.type.dtype  ? "to " + c.type.dtype->text
+                             : "to",
+             [&] {
+               expr("bound", c.type.bound);
+               if (c.type.shape) shape(*c.type.shape);
+             });
       });
     }
     case ast::ExprKind::is: {
@@ -156,8 +157,7 @@ void Dumper::type(const ast::Type& t) {
         expr("length", l.length);
       });
     }
-    case ast::TypeKind::map:
-      return node("type map" + optional, [&] { type(*ast::as<ast::MapType>(t).element); });
+    case ast::TypeKind::map: return node("type map" + optional, [&] { type(*ast::as<ast::MapType>(t).element); });
     case ast::TypeKind::index: {
       const auto& i = ast::as<ast::IndexType>(t);
       return node("type index" + optional, [&] {
@@ -173,8 +173,7 @@ void Dumper::type(const ast::Type& t) {
         if (n.shape) shape(*n.shape);
       });
     }
-    case ast::TypeKind::tensor:
-      return node("type tensor" + optional, [&] { shape(ast::as<ast::TensorType>(t).shape); });
+    case ast::TypeKind::tensor: return node("type tensor" + optional, [&] { shape(ast::as<ast::TensorType>(t).shape); });
     case ast::TypeKind::literal: {
       std::string out;
       for (const ast::Literal& l : ast::as<ast::LiteralType>(t).literals) out += (out.empty() ? "" : " | ") + print(l);

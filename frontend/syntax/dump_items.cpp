@@ -74,8 +74,7 @@ void Dumper::item(const ast::Item& i) {
     }
     case ast::ItemKind::config: {
       const auto& c = ast::as<ast::ConfigDecl>(i);
-      return node("config " + c.name.text + (c.file ? " file " + quote(c.file->value) : "") +
-                      (c.base ? " extends " + c.base->text : ""),
+      return node("config " + c.name.text + (c.file ? " file " + quote(c.file->value) : "") + (c.base ? " extends " + c.base->text : ""),
                   [&] { items(c.items); });
     }
     case ast::ItemKind::variant: {
@@ -165,8 +164,7 @@ void Dumper::item(const ast::Item& i) {
     }
     case ast::ItemKind::require: {
       const auto& r = ast::as<ast::RequireItem>(i);
-      return node(r.message ? "require " + quote(r.message->value) : std::string("require"),
-                  [&] { expr("", *r.condition); });
+      return node(r.message ? "require " + quote(r.message->value) : std::string("require"), [&] { expr("", *r.condition); });
     }
     case ast::ItemKind::refuse: return line("refuse" + keys(ast::as<ast::RefuseItem>(i).keys));
     case ast::ItemKind::ignore: return line("ignore" + keys(ast::as<ast::IgnoreItem>(i).keys));
@@ -174,8 +172,7 @@ void Dumper::item(const ast::Item& i) {
       const auto& r = ast::as<ast::RemoveItem>(i);
       return line(std::string("remove ") + (r.checkpoint ? "checkpoint " : "") + r.name.text);
     }
-    case ast::ItemKind::context:
-      return node("context", [&] { expr("", *ast::as<ast::ContextMember>(i).value); });
+    case ast::ItemKind::context: return node("context", [&] { expr("", *ast::as<ast::ContextMember>(i).value); });
     case ast::ItemKind::param: {
       const auto& p = ast::as<ast::ParamMember>(i);
       return node(word(p.override_) + "weight " + p.name.text, [&] {
@@ -216,12 +213,13 @@ void Dumper::item(const ast::Item& i) {
     }
     case ast::ItemKind::checkpoint: {
       const auto& c = ast::as<ast::CheckpointMember>(i);
-      return node(word(c.override_) + "checkpoint " + c.format.text +
-                      (c.architecture ? " " + quote(c.architecture->value) : ""),
+      return node(word(c.override_) + "checkpoint " + c.format.text + (c.architecture ? " " + quote(c.architecture->value) : ""),
                   [&] { rules(c.rules); });
     }
-    case ast::ItemKind::policy: case ast::ItemKind::shard: case ast::ItemKind::quantize: case ast::ItemKind::place:
-      return section(i);
+    case ast::ItemKind::policy:
+    case ast::ItemKind::shard:
+    case ast::ItemKind::quantize:
+    case ast::ItemKind::place: return section(i);
   }
 }
 
@@ -242,8 +240,7 @@ void Dumper::statement(const ast::Statement& s) {
         block(f.body);
       });
     }
-    case ast::StatementKind::return_:
-      return node("return", [&] { exprs(ast::as<ast::ReturnStatement>(s).values); });
+    case ast::StatementKind::return_: return node("return", [&] { exprs(ast::as<ast::ReturnStatement>(s).values); });
     case ast::StatementKind::assign: {
       const auto& a = ast::as<ast::AssignStatement>(s);
       return node("assign " + a.name.text, [&] { expr("", *a.value); });
@@ -338,8 +335,7 @@ void Dumper::section(const ast::Item& i) {
   if (const auto* s = ast::try_as<ast::QuantizeSection>(i)) {
     return node("quantize", [&] {
       for (const auto& e : s->entries) {
-        line(tensors(e.targets) + (e.never_below ? ": never below " : ": ") + e.type.text +
-             (e.or_file ? " or file" : ""));
+        line(tensors(e.targets) + (e.never_below ? ": never below " : ": ") + e.type.text + (e.or_file ? " or file" : ""));
       }
     });
   }

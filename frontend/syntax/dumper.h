@@ -18,8 +18,7 @@ class Dumper {
 
  private:
   void line(const std::string& text);
-  template <class Body>
-  void node(const std::string& text, Body body) {
+  template <class Body> void node(const std::string& text, Body body) {
     line(text);
     ++indent_;
     body();

@@ -284,8 +284,6 @@ class Layout {
 
 }  // namespace
 
-std::string lay_out(const std::vector<Piece>& pieces, std::size_t columns, bool align) {
-  return Layout(pieces, columns, align).text();
-}
+std::string lay_out(const std::vector<Piece>& pieces, std::size_t columns, bool align) { return Layout(pieces, columns, align).text(); }
 
 }  // namespace modelc::syntax

@@ -22,15 +22,26 @@ struct Role {
 
 bool is_item(const ParserRuleContext& c) {
   switch (c.getRuleIndex()) {
-    case P::RuleImports: case P::RuleDecl: case P::RuleConfigItem: case P::RuleVariantCase: case P::RuleMember:
-    case P::RuleStatement: case P::RuleRule_: case P::RuleAlternative: case P::RuleConfigEntry: case P::RuleKernel:
-    case P::RulePart: case P::RulePolicyEntry: case P::RuleShardEntry: case P::RuleQuantizeEntry:
-    case P::RulePlaceEntry: case P::RuleTestItem: case P::RuleEntry: case P::RuleArm:
-      return true;
-    case P::RuleSignature:
-      return dynamic_cast<P::InterfaceDeclContext*>(c.parent) != nullptr;
-    default:
-      return false;
+    case P::RuleImports:
+    case P::RuleDecl:
+    case P::RuleConfigItem:
+    case P::RuleVariantCase:
+    case P::RuleMember:
+    case P::RuleStatement:
+    case P::RuleRule_:
+    case P::RuleAlternative:
+    case P::RuleConfigEntry:
+    case P::RuleKernel:
+    case P::RulePart:
+    case P::RulePolicyEntry:
+    case P::RuleShardEntry:
+    case P::RuleQuantizeEntry:
+    case P::RulePlaceEntry:
+    case P::RuleTestItem:
+    case P::RuleEntry:
+    case P::RuleArm: return true;
+    case P::RuleSignature: return dynamic_cast<P::InterfaceDeclContext*>(c.parent) != nullptr;
+    default: return false;
   }
 }
 
@@ -52,13 +63,13 @@ class Roles {
       for (std::size_t i = first; i <= c.stop->getTokenIndex(); ++i) roles[i].in_tensor = true;
     }
     switch (rule) {
-      case P::RuleArgs: case P::RuleParams: case P::RuleNames: case P::RuleSuffix:
-        roles[first].tight_before = true;
-        break;
+      case P::RuleArgs:
+      case P::RuleParams:
+      case P::RuleNames:
+      case P::RuleSuffix: roles[first].tight_before = true; break;
       case P::RuleShape:
         roles[first].tight_before = c.parent != nullptr && c.parent->children.front() != &c &&
-                                    (of(c.parent).getRuleIndex() == P::RuleSimpleType ||
-                                     of(c.parent).getRuleIndex() == P::RuleCastType);
+                                    (of(c.parent).getRuleIndex() == P::RuleSimpleType || of(c.parent).getRuleIndex() == P::RuleCastType);
         break;
       default: break;
     }
@@ -86,16 +97,20 @@ class Roles {
     role.item_token = item;
     const bool last = place + 1 == c.children.size();
     switch (t.getType()) {
-      case P::LPAREN: case P::LBRACK:
+      case P::LPAREN:
+      case P::LBRACK:
         role.tight_after = true;
         // `index(n)`, `list[T]`, `gpu(0)`, `layers[0..4]`; the brackets of calls and shapes begin a rule of their own.
         if (c.getRuleIndex() == P::RuleSimpleType || c.getRuleIndex() == P::RuleCastType || c.getRuleIndex() == P::RulePlaceEntry)
           role.tight_before = true;
         break;
-      case P::RPAREN: case P::RBRACK: case P::COMMA: case P::COLON: case P::QUESTION:
-        role.tight_before = true;
-        break;
-      case P::LBRACE: case P::RBRACE:
+      case P::RPAREN:
+      case P::RBRACK:
+      case P::COMMA:
+      case P::COLON:
+      case P::QUESTION: role.tight_before = true; break;
+      case P::LBRACE:
+      case P::RBRACE:
         role.owner = item;
         if (auto* m = dynamic_cast<P::MatchPrimaryContext*>(&c)) role.owner = m->start->getTokenIndex();
         break;
@@ -112,14 +127,17 @@ class Roles {
         if (dynamic_cast<P::NegateContext*>(&c) != nullptr) role.tight_after = true;
         else role.breaks_before = true;
         break;
-      case P::PLUS: case P::AND: case P::OR: case P::COALESCE: case P::IF: case P::ELSE:
-        role.breaks_before = place > 0;
-        break;
-      default:
-        break;
+      case P::PLUS:
+      case P::AND:
+      case P::OR:
+      case P::COALESCE:
+      case P::IF:
+      case P::ELSE: role.breaks_before = place > 0; break;
+      default: break;
     }
     const std::string text = t.getText();
-    if ((text == "via" || text == "when" || text == "from") && !role.in_tensor && c.getRuleIndex() != P::RuleName) role.breaks_before = true;
+    if ((text == "via" || text == "when" || text == "from") && !role.in_tensor && c.getRuleIndex() != P::RuleName)
+      role.breaks_before = true;
     if (begins_formula(c, t)) role.item = true;
   }
 

@@ -68,20 +68,36 @@ ReadValue read_value(std::string_view text) {
 // What goes on with the value before it.
 bool goes_on(std::size_t type) {
   switch (type) {
-    case ModelLexer::CARET: case ModelLexer::MINUS: case ModelLexer::PLUS: case ModelLexer::STAR: case ModelLexer::SLASH:
-    case ModelLexer::PERCENT: case ModelLexer::COALESCE: case ModelLexer::EQUAL: case ModelLexer::UNEQUAL:
-    case ModelLexer::LESS: case ModelLexer::LESS_EQUAL: case ModelLexer::GREATER: case ModelLexer::GREATER_EQUAL:
-    case ModelLexer::DOT: case ModelLexer::AS: case ModelLexer::IS: case ModelLexer::IN: case ModelLexer::AND:
-    case ModelLexer::OR: case ModelLexer::IF: case ModelLexer::ELSE: case ModelLexer::LPAREN: case ModelLexer::LBRACK:
-      return true;
+    case ModelLexer::CARET:
+    case ModelLexer::MINUS:
+    case ModelLexer::PLUS:
+    case ModelLexer::STAR:
+    case ModelLexer::SLASH:
+    case ModelLexer::PERCENT:
+    case ModelLexer::COALESCE:
+    case ModelLexer::EQUAL:
+    case ModelLexer::UNEQUAL:
+    case ModelLexer::LESS:
+    case ModelLexer::LESS_EQUAL:
+    case ModelLexer::GREATER:
+    case ModelLexer::GREATER_EQUAL:
+    case ModelLexer::DOT:
+    case ModelLexer::AS:
+    case ModelLexer::IS:
+    case ModelLexer::IN:
+    case ModelLexer::AND:
+    case ModelLexer::OR:
+    case ModelLexer::IF:
+    case ModelLexer::ELSE:
+    case ModelLexer::LPAREN:
+    case ModelLexer::LBRACK: return true;
     default: return false;
   }
 }
 
 class Search {
  public:
-  Search(const Tokens& tokens, const std::vector<std::uint32_t>& ends, diag::Sink& sink)
-      : tokens_(tokens), ends_(ends), sink_(sink) {
+  Search(const Tokens& tokens, const std::vector<std::uint32_t>& ends, diag::Sink& sink) : tokens_(tokens), ends_(ends), sink_(sink) {
     std::sort(ends_.begin(), ends_.end());
   }
 

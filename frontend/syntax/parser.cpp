@@ -26,8 +26,7 @@ bool check_language(const Tokens& tokens, diag::Sink& sink) {
   if (all[first]->getChannel() != Token::DEFAULT_CHANNEL) first = tokens.next(first);
   const std::string version = std::to_string(language_version);
   if (all[first]->getType() != P::LANGUAGE) {
-    sink.error(diag::code::no_language_line, tokens.span(*all[first]),
-               "a file begins with `language " + version + "`, this one does not")
+    sink.error(diag::code::no_language_line, tokens.span(*all[first]), "a file begins with `language " + version + "`, this one does not")
         .help("write `language " + version + "` before everything else");
     return false;
   }
@@ -36,8 +35,7 @@ bool check_language(const Tokens& tokens, diag::Sink& sink) {
   const std::string_view found = tokens.text(number);
   if (found == version) return true;
   sink.error(diag::code::language_version_unknown, tokens.span(number),
-             "this file is written in version " + std::string(found) + " of the language; this program knows version " +
-                 version)
+             "this file is written in version " + std::string(found) + " of the language; this program knows version " + version)
       .help("a newer program may read it");
   return false;
 }
@@ -70,8 +68,8 @@ ast::ExprPtr parse_expr(source::FileId text, const source::SourceManager& source
   std::optional<SyntaxError> error;
   const std::size_t errors = sink.error_count();
   auto tree = read<ast::ExprPtr>(
-      tokens, [](P& parser) { return parser.oneExpr(); },
-      [&](P::OneExprContext& c) { return Builder(tokens, sink).expr(*c.expr()); }, error);
+      tokens, [](P& parser) { return parser.oneExpr(); }, [&](P::OneExprContext& c) { return Builder(tokens, sink).expr(*c.expr()); },
+      error);
   if (error && tree == nullptr) report(*error, tokens, sink);
   return sink.error_count() == errors ? std::move(tree) : nullptr;
 }

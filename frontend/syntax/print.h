@@ -38,8 +38,7 @@ class Printer {
   void open(const std::string& flat);   // line + "{", deeper
   void close();                         // "}"
   // `head { }`, or the head, what `body` writes, and the closing brace.
-  template <class Body>
-  void braces(const std::string& head, bool empty, Body body);
+  template <class Body> void braces(const std::string& head, bool empty, Body body);
   void doc(const std::string& text);
 
   std::string operand(const ast::Expr& e, int least, bool prefix_free = false);
@@ -82,8 +81,7 @@ class Printer {
   std::size_t indent_ = 0;
 };
 
-template <class Body>
-void Printer::braces(const std::string& head, bool empty, Body body) {
+template <class Body> void Printer::braces(const std::string& head, bool empty, Body body) {
   if (empty) return line(head + " {}");
   open(head);
   body();

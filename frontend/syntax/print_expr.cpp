@@ -15,16 +15,17 @@ constexpr std::size_t continuation = 8;
 constexpr std::size_t widest = 120;
 
 // How tightly an expression binds: the alternatives of `expr` in the grammar, the tightest highest.
-enum Level {
-  function = 1, conditional, coalesce, or_, and_, not_, is, comparison, sum, product, cast, negate, power, atom
-};
+enum Level { function = 1, conditional, coalesce, or_, and_, not_, is, comparison, sum, product, cast, negate, power, atom };
 
 Level level(ast::BinaryOp op) {
   using Op = ast::BinaryOp;
   switch (op) {
     case Op::pow: return power;
-    case Op::mul: case Op::div: case Op::mod: return product;
-    case Op::add: case Op::sub: return sum;
+    case Op::mul:
+    case Op::div:
+    case Op::mod: return product;
+    case Op::add:
+    case Op::sub: return sum;
     case Op::and_: return and_;
     case Op::or_: return or_;
     case Op::coalesce: return coalesce;
@@ -156,9 +157,7 @@ void Printer::line(const std::string& flat) {
     while (true) {
       out_.append(indent, ' ');
       std::size_t cut = std::string_view::npos;
-      if (indent + piece.size() > widest) {
-        cut = best_cut(piece, widest - std::min(indent, widest));
-      }
+      if (indent + piece.size() > widest) { cut = best_cut(piece, widest - std::min(indent, widest)); }
       out_ += one_line(std::string(piece.substr(0, cut)));
       out_ += "\n";
       if (cut == std::string_view::npos) break;
@@ -236,8 +235,8 @@ std::string Printer::bare(const ast::Expr& e) {
     }
     case ast::ExprKind::conditional: {
       const auto& c = ast::as<ast::ConditionalExpr>(e);
-      return operand(*c.value, conditional + 1) + soft + "if " + operand(*c.condition, conditional + 1) + soft +
-             "else " + operand(*c.otherwise, conditional);
+      return operand(*c.value, conditional + 1) + soft + "if " + operand(*c.condition, conditional + 1) + soft + "else " +
+             operand(*c.otherwise, conditional);
     }
     case ast::ExprKind::function: {
       const auto& f = ast::as<ast::FunctionExpr>(e);

@@ -74,11 +74,16 @@ void Printer::item(const ast::Item& i) {
       return line(std::string("remove ") + (r.checkpoint ? "checkpoint " : "") + r.name.text);
     }
     case ast::ItemKind::context: return line("context " + expr(*ast::as<ast::ContextMember>(i).value));
-    case ast::ItemKind::param: case ast::ItemKind::constant: case ast::ItemKind::state: case ast::ItemKind::child:
-    case ast::ItemKind::method: case ast::ItemKind::checkpoint:
-      return member(i);
-    case ast::ItemKind::policy: case ast::ItemKind::shard: case ast::ItemKind::quantize: case ast::ItemKind::place:
-      return section(i);
+    case ast::ItemKind::param:
+    case ast::ItemKind::constant:
+    case ast::ItemKind::state:
+    case ast::ItemKind::child:
+    case ast::ItemKind::method:
+    case ast::ItemKind::checkpoint: return member(i);
+    case ast::ItemKind::policy:
+    case ast::ItemKind::shard:
+    case ast::ItemKind::quantize:
+    case ast::ItemKind::place: return section(i);
   }
 }
 
@@ -86,9 +91,12 @@ void Printer::item(const ast::Item& i) {
 void Printer::items(const std::vector<ast::ItemPtr>& list) {
   auto large = [](const ast::Item& i) {
     switch (i.kind) {
-      case ast::ItemKind::method: case ast::ItemKind::checkpoint: case ast::ItemKind::policy: case ast::ItemKind::shard:
-      case ast::ItemKind::quantize: case ast::ItemKind::place:
-        return true;
+      case ast::ItemKind::method:
+      case ast::ItemKind::checkpoint:
+      case ast::ItemKind::policy:
+      case ast::ItemKind::shard:
+      case ast::ItemKind::quantize:
+      case ast::ItemKind::place: return true;
       case ast::ItemKind::function: return ast::as<ast::FunctionDecl>(i).block.has_value();
       default: return false;
     }
@@ -129,9 +137,7 @@ std::string Printer::field(const ast::FieldItem& f) {
 
 std::string Printer::keys(const std::vector<ast::KeyPattern>& list) {
   std::string out;
-  for (const ast::KeyPattern& k : list) {
-    out += (out.empty() ? "" : comma) + (k.quoted ? quote(k.string.value) : k.text());
-  }
+  for (const ast::KeyPattern& k : list) { out += (out.empty() ? "" : comma) + (k.quoted ? quote(k.string.value) : k.text()); }
   return out;
 }
 
@@ -148,9 +154,7 @@ std::string Printer::params(const std::vector<ast::Param>& list) {
 
 std::string Printer::result(const std::vector<ast::ResultItem>& list) {
   std::string out;
-  for (const ast::ResultItem& r : list) {
-    out += (out.empty() ? "" : comma) + (r.name ? r.name->text + ": " : "") + type(*r.type);
-  }
+  for (const ast::ResultItem& r : list) { out += (out.empty() ? "" : comma) + (r.name ? r.name->text + ": " : "") + type(*r.type); }
   return list.size() == 1 ? out : "(" + out + ")";
 }
 
@@ -186,12 +190,9 @@ void Printer::member(const ast::Item& i) {
   if (const auto* c = ast::try_as<ast::ChildMember>(i)) {
     return line(word(c->override_) + c->name.text + at(c->at) + ": " + expr(*c->value) + condition(c->condition));
   }
-  if (const auto* m = ast::try_as<ast::MethodMember>(i)) {
-    return block(word(m->override_) + signature(m->signature), m->body);
-  }
+  if (const auto* m = ast::try_as<ast::MethodMember>(i)) { return block(word(m->override_) + signature(m->signature), m->body); }
   const auto& c = ast::as<ast::CheckpointMember>(i);
-  rules(word(c.override_) + "checkpoint " + c.format.text + (c.architecture ? " " + quote(c.architecture->value) : ""),
-        c.rules);
+  rules(word(c.override_) + "checkpoint " + c.format.text + (c.architecture ? " " + quote(c.architecture->value) : ""), c.rules);
 }
 
 void Printer::function(const ast::FunctionDecl& f) {
@@ -276,16 +277,14 @@ void Printer::section(const ast::Item& i) {
   if (const auto* s = ast::try_as<ast::QuantizeSection>(i)) {
     return braces("quantize", s->entries.empty(), [&] {
       for (const auto& e : s->entries) {
-        line(tensor_list(e.targets) + (e.never_below ? ": never below " : ": ") + e.type.text +
-             (e.or_file ? " or file" : ""));
+        line(tensor_list(e.targets) + (e.never_below ? ": never below " : ": ") + e.type.text + (e.or_file ? " or file" : ""));
       }
     });
   }
   const auto& s = ast::as<ast::PlaceSection>(i);
   braces("place", s.entries.empty(), [&] {
     for (const auto& e : s.entries) {
-      line(tensor(e.target) + (e.range ? "[" + range(*e.range) + "]" : "") + ": " + e.device.text + "(" +
-           print(e.number) + ")");
+      line(tensor(e.target) + (e.range ? "[" + range(*e.range) + "]" : "") + ": " + e.device.text + "(" + print(e.number) + ")");
     }
   });
 }
@@ -300,9 +299,7 @@ void Printer::test(const ast::TestDecl& t) {
 
 std::string Printer::object(const ast::Object& o) {
   std::string out;
-  for (const ast::Object::Entry& e : o.entries) {
-    out += soft + e.key.text + ": " + (e.object ? object(*e.object) : expr(*e.value));
-  }
+  for (const ast::Object::Entry& e : o.entries) { out += soft + e.key.text + ": " + (e.object ? object(*e.object) : expr(*e.value)); }
   return "{" + out + (out.empty() ? "}" : " }");
 }
 

@@ -30,9 +30,14 @@ struct Start {
 bool begins_declaration(const Tokens& tokens, std::size_t i) {
   const std::size_t next = tokens.all()[tokens.next(i)]->getType();
   switch (tokens.all()[i]->getType()) {
-    case P::AXIS: case P::CONFIG: case P::VARIANT: case P::INTERFACE: case P::MODULE: case P::MODEL: case P::OP:
-    case P::ENCODING:
-      return next == P::ID;
+    case P::AXIS:
+    case P::CONFIG:
+    case P::VARIANT:
+    case P::INTERFACE:
+    case P::MODULE:
+    case P::MODEL:
+    case P::OP:
+    case P::ENCODING: return next == P::ID;
     case P::TEST: return next == P::STRING;
     case P::FN: return true;
     default: return false;
@@ -42,10 +47,18 @@ bool begins_declaration(const Tokens& tokens, std::size_t i) {
 // Whether the token cannot stand at the start of a line that goes on with the one before.
 bool begins_member(const Tokens& tokens, std::size_t i) {
   switch (tokens.all()[i]->getType()) {
-    case P::PARAM: case P::CONST: case P::STATE: case P::CHECKPOINT: case P::FORWARD: case P::OVERRIDE: case P::LET:
-    case P::REQUIRE: case P::REFUSE:
-      return true;
-    case P::LIST: case P::MAP: case P::INDEX:  // no names, but taken for some
+    case P::PARAM:
+    case P::CONST:
+    case P::STATE:
+    case P::CHECKPOINT:
+    case P::FORWARD:
+    case P::OVERRIDE:
+    case P::LET:
+    case P::REQUIRE:
+    case P::REFUSE: return true;
+    case P::LIST:
+    case P::MAP:
+    case P::INDEX:  // no names, but taken for some
       return tokens.all()[tokens.next(i)]->getType() == P::COLON;
     default: return false;
   }
@@ -121,7 +134,8 @@ std::optional<Start> next_start(const SyntaxError& error, const Start* from, con
   const bool at_next = block && tokens.depth(error.found) == block->depth && tokens.first_on_line(error.found) &&
                        begins_statement(tokens, error.found) && (from == nullptr || from->index != error.found);
   const bool ends_block = block && all[error.found]->getType() == P::RBRACE;
-  for (std::size_t i = ends_block || at_next ? error.found : tokens.next(error.found); all[i]->getType() != Token::EOF; i = tokens.next(i)) {
+  for (std::size_t i = ends_block || at_next ? error.found : tokens.next(error.found); all[i]->getType() != Token::EOF;
+       i = tokens.next(i)) {
     const std::uint32_t depth = tokens.depth(i);
     const bool closes = all[i]->getType() == P::RBRACE;
     if (depth == 0 && begins_declaration(tokens, i)) return Start{i, Rest::file, true};
@@ -144,8 +158,7 @@ std::optional<Start> next_start(const SyntaxError& error, const Start* from, con
 }
 
 // The first error that `rule` meets from the token `index` on.
-template <class Rule>
-std::optional<SyntaxError> read_from(std::size_t index, Tokens& tokens, Rule rule) {
+template <class Rule> std::optional<SyntaxError> read_from(std::size_t index, Tokens& tokens, Rule rule) {
   P parser(&tokens.stream());
   parser.removeErrorListeners();
   parser.setBuildParseTree(false);

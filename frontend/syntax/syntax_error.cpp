@@ -63,12 +63,27 @@ namespace {
 // Words that cannot be names.
 bool is_reserved(std::size_t type) {
   switch (type) {
-    case P::LET: case P::FN: case P::FOR: case P::IN: case P::RETURN: case P::MATCH: case P::IF: case P::ELSE:
-    case P::AS: case P::IS: case P::NOT: case P::AND: case P::OR: case P::TRUE: case P::FALSE: case P::NONE:
-    case P::LIST: case P::MAP: case P::INDEX: case P::BY:
-      return true;
-    default:
-      return false;
+    case P::LET:
+    case P::FN:
+    case P::FOR:
+    case P::IN:
+    case P::RETURN:
+    case P::MATCH:
+    case P::IF:
+    case P::ELSE:
+    case P::AS:
+    case P::IS:
+    case P::NOT:
+    case P::AND:
+    case P::OR:
+    case P::TRUE:
+    case P::FALSE:
+    case P::NONE:
+    case P::LIST:
+    case P::MAP:
+    case P::INDEX:
+    case P::BY: return true;
+    default: return false;
   }
 }
 
@@ -86,7 +101,8 @@ std::string describe(const Tokens& tokens, const Token& t) {
   switch (t.getType()) {
     case Token::EOF: return "the end of the file";
     case P::ID: return "the name " + in_ticks(text);
-    case P::INT: case P::FLOAT: return "the number " + in_ticks(text);
+    case P::INT:
+    case P::FLOAT: return "the number " + in_ticks(text);
     case P::STRING: return "the string " + in_ticks(text);
     default: return is_word(text) ? "the word " + in_ticks(text) : in_ticks(text);
   }
@@ -111,9 +127,8 @@ struct Expectation {
 };
 
 bool within(const SyntaxError& error, std::initializer_list<std::size_t> rules) {
-  return std::any_of(rules.begin(), rules.end(), [&](std::size_t r) {
-    return std::find(error.rules.begin(), error.rules.end(), r) != error.rules.end();
-  });
+  return std::any_of(rules.begin(), rules.end(),
+                     [&](std::size_t r) { return std::find(error.rules.begin(), error.rules.end(), r) != error.rules.end(); });
 }
 
 // The expected types in words: kinds of things where a kind is meant, signs otherwise.
@@ -127,13 +142,10 @@ Expectation expectation(const SyntaxError& error, const Tokens& tokens) {
     for (const std::size_t t : some) types.erase(t);
   };
   // A type drops out of the list if a kind of thing covers it. Where a name may stand, any word may.
-  auto take_words = [&] {
-    std::erase_if(types, [&](std::size_t t) { return t == P::ID || is_word(tokens.written(t)); });
-  };
+  auto take_words = [&] { std::erase_if(types, [&](std::size_t t) { return t == P::ID || is_word(tokens.written(t)); }); };
   auto take_operators = [&] {
-    take({P::CARET, P::MINUS, P::PLUS, P::STAR, P::SLASH, P::PERCENT, P::COALESCE, P::EQUAL, P::UNEQUAL, P::LESS,
-          P::LESS_EQUAL, P::GREATER, P::GREATER_EQUAL, P::IN, P::IS, P::AS, P::AND, P::OR, P::DOT, P::LPAREN,
-          P::LBRACK});
+    take({P::CARET,   P::MINUS,         P::PLUS, P::STAR, P::SLASH, P::PERCENT, P::COALESCE, P::EQUAL, P::UNEQUAL, P::LESS,  P::LESS_EQUAL,
+          P::GREATER, P::GREATER_EQUAL, P::IN,   P::IS,   P::AS,    P::AND,     P::OR,       P::DOT,   P::LPAREN,  P::LBRACK});
   };
   // After an operand anything may go on with it. That is not news, unless nothing else is possible.
   if (has({P::CARET, P::PLUS, P::COALESCE})) {
@@ -255,8 +267,8 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
   if (e.declaration && tokens.text(found) == "class") return "a module is written `module Name(size: dim) { … }`";
   if (e.declaration && tokens.text(found) == "def") return "a function of a file is written `fn name(x) = …`";
   if (e.declaration && is_word(tokens.text(found))) {
-    return diag::did_you_mean(tokens.text(found), {"axis", "config", "variant", "interface", "module", "model", "fn",
-                                                   "op", "encoding", "test", "import"});
+    return diag::did_you_mean(tokens.text(found),
+                              {"axis", "config", "variant", "interface", "module", "model", "fn", "op", "encoding", "test", "import"});
   }
   if (type == P::SLASH && (next == P::STAR || next == P::STARS)) return "a comment begins with `//` and ends with its line";
   if (tokens.text(last) == "def") return "functions are written without `def`: `forward(…)`, `entry name(…)`, `fn name(x) = …`";
@@ -334,26 +346,22 @@ std::string advice(const SyntaxError& error, const Expectation& e, const Tokens&
   if (type == P::IF && within(error, {P::RuleBlock, P::RuleBlockRest})) {
     return "`if` stands within an expression: `a if condition else b`";
   }
-  if (type == P::DOTS && within(error, {P::RuleStatement})) {
-    return "`for` in a computation goes over a list of children";
-  }
-  if (last.getType() == P::ID && (within(error, {P::RuleModuleDecl, P::RuleModuleRest, P::RuleConfigDecl,
-                                                 P::RuleConfigRest, P::RuleBlock, P::RuleBlockRest,
-                                                 P::RuleCheckpoint}))) {
+  if (type == P::DOTS && within(error, {P::RuleStatement})) { return "`for` in a computation goes over a list of children"; }
+  if (last.getType() == P::ID && (within(error, {P::RuleModuleDecl, P::RuleModuleRest, P::RuleConfigDecl, P::RuleConfigRest, P::RuleBlock,
+                                                 P::RuleBlockRest, P::RuleCheckpoint}))) {
     // `parma weight: [n]`: a misspelt word reads as a name.
     const bool starts = tokens.first_on_line(last.getTokenIndex());
-    const bool call = type == P::LPAREN && within(error, {P::RuleModuleDecl, P::RuleModuleRest}) &&
-                      !within(error, {P::RuleBlock, P::RuleBlockRest});
-    if (starts && call && tokens.text(last) == "register_buffer")
-      return "what is computed at load is a member: `const name: f32[n] = …`";
+    const bool call =
+        type == P::LPAREN && within(error, {P::RuleModuleDecl, P::RuleModuleRest}) && !within(error, {P::RuleBlock, P::RuleBlockRest});
+    if (starts && call && tokens.text(last) == "register_buffer") return "what is computed at load is a member: `const name: f32[n] = …`";
     if (starts && call && tokens.text(last) == "super") return "a module that extends another has its members as its own";
     if (starts && call) return diag::did_you_mean(tokens.text(last), {"forward", "entry", "fn"});
     if (starts && type == P::LBRACE && within(error, {P::RuleModuleDecl, P::RuleModuleRest}))
       return diag::did_you_mean(tokens.text(last), {"policy", "shard", "quantize", "place", "checkpoint"});
     if (starts && (is_word(tokens.text(found)) || type == P::INT)) {
-      return diag::did_you_mean(tokens.text(last), {"param", "const", "state", "let", "fn", "require", "refuse",
-                                                    "ignore", "remove", "override", "forward", "entry", "checkpoint",
-                                                    "context", "return", "for", "alias", "encode"});
+      return diag::did_you_mean(tokens.text(last),
+                                {"param", "const", "state", "let", "fn", "require", "refuse", "ignore", "remove", "override", "forward",
+                                 "entry", "checkpoint", "context", "return", "for", "alias", "encode"});
     }
   }
   return {};

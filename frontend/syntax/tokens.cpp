@@ -25,18 +25,12 @@ using source::Span;
 // What a byte outside of ASCII reads as.
 constexpr std::size_t foreign = 0x7F;
 
-bool is_open(std::size_t type) {
-  return type == ModelLexer::LPAREN || type == ModelLexer::LBRACK || type == ModelLexer::LBRACE;
-}
+bool is_open(std::size_t type) { return type == ModelLexer::LPAREN || type == ModelLexer::LBRACK || type == ModelLexer::LBRACE; }
 
-bool is_close(std::size_t type) {
-  return type == ModelLexer::RPAREN || type == ModelLexer::RBRACK || type == ModelLexer::RBRACE;
-}
+bool is_close(std::size_t type) { return type == ModelLexer::RPAREN || type == ModelLexer::RBRACK || type == ModelLexer::RBRACE; }
 
 std::size_t partner(std::size_t open) {
-  return open == ModelLexer::LPAREN   ? ModelLexer::RPAREN
-         : open == ModelLexer::LBRACK ? ModelLexer::RBRACK
-                                      : ModelLexer::RBRACE;
+  return open == ModelLexer::LPAREN ? ModelLexer::RPAREN : open == ModelLexer::LBRACK ? ModelLexer::RBRACK : ModelLexer::RBRACE;
 }
 
 std::string in_ticks(std::string_view text) { return "`" + std::string(text) + "`"; }
@@ -44,12 +38,21 @@ std::string in_ticks(std::string_view text) { return "`" + std::string(text) + "
 // Words with which an operand cannot end.
 bool is_operator_word(std::size_t type) {
   switch (type) {
-    case ModelLexer::LET: case ModelLexer::FN: case ModelLexer::FOR: case ModelLexer::IN: case ModelLexer::RETURN:
-    case ModelLexer::MATCH: case ModelLexer::IF: case ModelLexer::ELSE: case ModelLexer::AS: case ModelLexer::IS:
-    case ModelLexer::NOT: case ModelLexer::AND: case ModelLexer::OR: case ModelLexer::BY:
-      return true;
-    default:
-      return false;
+    case ModelLexer::LET:
+    case ModelLexer::FN:
+    case ModelLexer::FOR:
+    case ModelLexer::IN:
+    case ModelLexer::RETURN:
+    case ModelLexer::MATCH:
+    case ModelLexer::IF:
+    case ModelLexer::ELSE:
+    case ModelLexer::AS:
+    case ModelLexer::IS:
+    case ModelLexer::NOT:
+    case ModelLexer::AND:
+    case ModelLexer::OR:
+    case ModelLexer::BY: return true;
+    default: return false;
   }
 }
 
@@ -61,15 +64,31 @@ bool is_sign(std::string_view text) {
 // Tokens that make a tree deeper within one expression.
 bool deepens(std::size_t type) {
   switch (type) {
-    case ModelLexer::CARET: case ModelLexer::MINUS: case ModelLexer::PLUS: case ModelLexer::STAR:
-    case ModelLexer::SLASH: case ModelLexer::PERCENT: case ModelLexer::COALESCE: case ModelLexer::EQUAL:
-    case ModelLexer::UNEQUAL: case ModelLexer::LESS: case ModelLexer::LESS_EQUAL: case ModelLexer::GREATER:
-    case ModelLexer::GREATER_EQUAL: case ModelLexer::DOT: case ModelLexer::AS: case ModelLexer::IN:
-    case ModelLexer::IS: case ModelLexer::NOT: case ModelLexer::AND: case ModelLexer::OR: case ModelLexer::IF:
-    case ModelLexer::ELSE: case ModelLexer::FN: case ModelLexer::MATCH:
-      return true;
-    default:
-      return false;
+    case ModelLexer::CARET:
+    case ModelLexer::MINUS:
+    case ModelLexer::PLUS:
+    case ModelLexer::STAR:
+    case ModelLexer::SLASH:
+    case ModelLexer::PERCENT:
+    case ModelLexer::COALESCE:
+    case ModelLexer::EQUAL:
+    case ModelLexer::UNEQUAL:
+    case ModelLexer::LESS:
+    case ModelLexer::LESS_EQUAL:
+    case ModelLexer::GREATER:
+    case ModelLexer::GREATER_EQUAL:
+    case ModelLexer::DOT:
+    case ModelLexer::AS:
+    case ModelLexer::IN:
+    case ModelLexer::IS:
+    case ModelLexer::NOT:
+    case ModelLexer::AND:
+    case ModelLexer::OR:
+    case ModelLexer::IF:
+    case ModelLexer::ELSE:
+    case ModelLexer::FN:
+    case ModelLexer::MATCH: return true;
+    default: return false;
   }
 }
 
@@ -135,8 +154,7 @@ void ByteStream::seek(size_t index) { at_ = std::min(index, text_.size()); }
 
 std::string ByteStream::getText(const antlr4::misc::Interval& interval) {
   if (interval.a < 0 || interval.b < interval.a || static_cast<std::size_t>(interval.a) >= text_.size()) return {};
-  return std::string(text_.substr(static_cast<std::size_t>(interval.a),
-                                  static_cast<std::size_t>(interval.b - interval.a + 1)));
+  return std::string(text_.substr(static_cast<std::size_t>(interval.a), static_cast<std::size_t>(interval.b - interval.a + 1)));
 }
 
 bool Tokens::Stream::fill_to(std::size_t limit) {
@@ -174,8 +192,7 @@ Span Tokens::span(const Token& token) const {
     }
     return {file_, 0, 0};
   }
-  return {file_, static_cast<std::uint32_t>(token.getStartIndex()),
-          static_cast<std::uint32_t>(token.getStopIndex() + 1)};
+  return {file_, static_cast<std::uint32_t>(token.getStartIndex()), static_cast<std::uint32_t>(token.getStopIndex() + 1)};
 }
 
 std::string_view Tokens::text(const Token& token) const {
@@ -188,9 +205,7 @@ std::string Tokens::written(std::size_t type) const {
   return quoted.size() > 2 ? quoted.substr(1, quoted.size() - 2) : std::string();
 }
 
-bool Tokens::first_on_line(std::size_t index) const {
-  return index == 0 || list_[index]->getLine() != list_[index - 1]->getLine();
-}
+bool Tokens::first_on_line(std::size_t index) const { return index == 0 || list_[index]->getLine() != list_[index - 1]->getLine(); }
 
 std::size_t Tokens::next(std::size_t index) const {
   while (index + 1 < list_.size()) {
@@ -236,8 +251,7 @@ bool Tokens::check_characters(diag::Sink& sink) {
       }
       reported_to = end;
       if (!help.empty() && !said.insert(help).second) continue;
-      sink.error(diag::code::unexpected_character, {file_, at.begin, end},
-                 "the language does not use the character " + in_ticks(character))
+      sink.error(diag::code::unexpected_character, {file_, at.begin, end}, "the language does not use the character " + in_ticks(character))
           .help(help);
     }
   }
@@ -280,7 +294,8 @@ bool Tokens::check_literals(diag::Sink& sink) {
       // `1.`, and not `layers.0.norm` or `0.{i}`, names of a checkpoint's tensors; nor `0.*`.
       const std::size_t next = both.end;
       const char c = next < text_.size() ? text_[next] : ' ';
-      if (letter(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || std::string_view("{*\"[").find(c) != std::string_view::npos) continue;
+      if (letter(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || std::string_view("{*\"[").find(c) != std::string_view::npos)
+        continue;
       message = "a number ends in a point", help = "digits follow the point: write `" + word + ".0`";
     } else if (type == ModelLexer::ID && adjacent && behind.front() == '"' && word.size() <= 2 &&
                word.find_first_not_of("fFrRbBuU") == std::string::npos) {
@@ -341,8 +356,7 @@ void Tokens::report_unbalanced(diag::Sink& sink) {
     } else if (is_close(type)) {
       if (open.empty()) {
         if (report_unopened_body(i, sink)) return;
-        sink.error(diag::code::unbalanced_bracket, span(t),
-                   "nothing is open that this " + in_ticks(text(t)) + " closes")
+        sink.error(diag::code::unbalanced_bracket, span(t), "nothing is open that this " + in_ticks(text(t)) + " closes")
             .help("remove it, or look for a bracket closed too early above");
         return;
       }
@@ -403,9 +417,9 @@ bool Tokens::report_unopened_body(std::size_t close, diag::Sink& sink) const {
   const std::size_t type = list_[i]->getType();
   if (i > close || type == ModelLexer::LBRACE) return false;
   if (text(*list_[i]) == "extends" || text(*list_[i]) == "file") return false;
-  sink.error(diag::code::unbalanced_bracket, span(*list_[i]),
-             "a `{` is missing before " + in_ticks(text(*list_[i])) + ": the body of " +
-                 in_ticks(text(*list_[next(head)])) + " begins here")
+  sink.error(
+          diag::code::unbalanced_bracket, span(*list_[i]),
+          "a `{` is missing before " + in_ticks(text(*list_[i])) + ": the body of " + in_ticks(text(*list_[next(head)])) + " begins here")
       .label(span(*list_[close]), "this `}` closes what was not opened")
       .help(type == ModelLexer::COLON ? "a body stands in braces: write `{` for this `:`" : "a body stands in braces");
   return true;
@@ -421,8 +435,7 @@ bool Tokens::check_depth(diag::Sink& sink) {
     if (t->getChannel() != Token::DEFAULT_CHANNEL) continue;
     const std::size_t type = t->getType();
     const std::size_t last = before == nullptr ? static_cast<std::size_t>(Token::EOF) : before->getType();
-    const bool operand_ended =
-        before != nullptr && (is_close(last) || (!is_sign(text(*before)) && !is_operator_word(last)));
+    const bool operand_ended = before != nullptr && (is_close(last) || (!is_sign(text(*before)) && !is_operator_word(last)));
     if (is_open(type)) {
       levels.push_back(0);
       ++total;
@@ -434,9 +447,8 @@ bool Tokens::check_depth(diag::Sink& sink) {
       // An expression ends at these signs, and where a word follows an operand without an operator.
       const bool separates = type == ModelLexer::COMMA || type == ModelLexer::COLON || type == ModelLexer::ARROW ||
                              (type == ModelLexer::ASSIGN && last != ModelLexer::RPAREN);
-      const bool begins = !is_sign(text(*t)) && (!is_operator_word(type) || type == ModelLexer::LET ||
-                                                 type == ModelLexer::RETURN || type == ModelLexer::FN ||
-                                                 type == ModelLexer::MATCH || type == ModelLexer::FOR);
+      const bool begins = !is_sign(text(*t)) && (!is_operator_word(type) || type == ModelLexer::LET || type == ModelLexer::RETURN ||
+                                                 type == ModelLexer::FN || type == ModelLexer::MATCH || type == ModelLexer::FOR);
       if (separates || (operand_ended && begins)) reset();
       if (deepens(type)) ++levels.back(), ++total;
     }

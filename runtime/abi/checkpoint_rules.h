@@ -22,7 +22,9 @@ struct MappingRules {
   };
   // Tensors of the file that nothing needs. `made_of`: a writer makes the one of this name of the model's const there
   // ("rope.factors"), for programs that do not compute it; to a reader it says nothing that the configuration has not.
-  struct Ignore { std::string pattern, only = {}, where = {}, made_of = {}; };
+  struct Ignore {
+    std::string pattern, only = {}, where = {}, made_of = {};
+  };
   // Weights (or all weights below a module) that match `model` are called `file` in the checkpoint, and are made of those
   // tensors by `via` (transform.h), left to right. Of several rules that match, the one with the most components in
   // `model` counts; of those the first. Without `file`, `via` is added to what the other rules say of the weight.
@@ -33,10 +35,15 @@ struct MappingRules {
     std::string where = {};
   };
   // One whole alternative holds for the file. One without rules is the default.
-  struct Set { std::string where; std::vector<std::string> alternatives; };
+  struct Set {
+    std::string where;
+    std::vector<std::string> alternatives;
+  };
   // Tensors of the file that match are stored in parts (coded.h): `at` gives each part's name, "{name}_scales".
   struct Encode {
-    struct Part { std::string name, at, dtype, shape; };
+    struct Part {
+      std::string name, at, dtype, shape;
+    };
     std::string pattern, only = {};
     std::string name, axes;                                // "fp8_block(128, 128)", "... n k"
     std::vector<Part> parts;

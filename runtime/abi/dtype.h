@@ -8,15 +8,36 @@
 namespace modelc {
 
 enum class DType : std::uint8_t {
-  f64, f32, f16, bf16, f8_e4m3, f8_e5m2, i64, i32, i16, i8, u64, u32, u16, u8, boolean,
+  f64,
+  f32,
+  f16,
+  bf16,
+  f8_e4m3,
+  f8_e5m2,
+  i64,
+  i32,
+  i16,
+  i8,
+  u64,
+  u32,
+  u16,
+  u8,
+  boolean,
 };
 
 // Bits of one element; all of these are whole bytes.
 constexpr int bits(DType t) {
   switch (t) {
-    case DType::f64: case DType::i64: case DType::u64: return 64;
-    case DType::f32: case DType::i32: case DType::u32: return 32;
-    case DType::f16: case DType::bf16: case DType::i16: case DType::u16: return 16;
+    case DType::f64:
+    case DType::i64:
+    case DType::u64: return 64;
+    case DType::f32:
+    case DType::i32:
+    case DType::u32: return 32;
+    case DType::f16:
+    case DType::bf16:
+    case DType::i16:
+    case DType::u16: return 16;
     default: return 8;
   }
 }

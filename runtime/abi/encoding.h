@@ -15,13 +15,53 @@ namespace modelc {
 
 enum class Encoding : std::uint8_t {
   // The plain ones, in the order of DType.
-  f64, f32, f16, bf16, f8_e4m3, f8_e5m2, i64, i32, i16, i8, u64, u32, u16, u8, boolean,
+  f64,
+  f32,
+  f16,
+  bf16,
+  f8_e4m3,
+  f8_e5m2,
+  i64,
+  i32,
+  i16,
+  i8,
+  u64,
+  u32,
+  u16,
+  u8,
+  boolean,
   // Whole elements that no DType computes in: a power of two (a scale), a pair of f32.
-  f8_e8m0, c64,
+  f8_e8m0,
+  c64,
   // Packed: `block_elements` elements take `block_bytes` bytes. First those of safetensors, then GGUF's block types.
-  f4_e2m1, f6_e2m3, f6_e3m2,
-  mxfp4, q4_0, q4_1, q5_0, q5_1, q8_0, q8_1, q2_k, q3_k, q4_k, q5_k, q6_k, q8_k,
-  iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, iq4_nl, iq4_xs, tq1_0, tq2_0, nvfp4,
+  f4_e2m1,
+  f6_e2m3,
+  f6_e3m2,
+  mxfp4,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,
+  q8_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  q8_k,
+  iq1_s,
+  iq1_m,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
+  iq4_nl,
+  iq4_xs,
+  tq1_0,
+  tq2_0,
+  nvfp4,
 };
 
 namespace detail {
@@ -31,10 +71,26 @@ struct EncodingRow {
   std::uint16_t block_bytes;
 };
 inline constexpr EncodingRow encoding_rows[] = {
-    {"f64", 1, 8},     {"f32", 1, 4},      {"f16", 1, 2},      {"bf16", 1, 2},     {"f8_e4m3", 1, 1},
-    {"f8_e5m2", 1, 1}, {"i64", 1, 8},      {"i32", 1, 4},      {"i16", 1, 2},      {"i8", 1, 1},
-    {"u64", 1, 8},     {"u32", 1, 4},      {"u16", 1, 2},      {"u8", 1, 1},       {"bool", 1, 1},
-    {"f8_e8m0", 1, 1}, {"c64", 1, 8},      {"f4_e2m1", 2, 1},  {"f6_e2m3", 4, 3}, {"f6_e3m2", 4, 3},
+    {"f64", 1, 8},
+    {"f32", 1, 4},
+    {"f16", 1, 2},
+    {"bf16", 1, 2},
+    {"f8_e4m3", 1, 1},
+    {"f8_e5m2", 1, 1},
+    {"i64", 1, 8},
+    {"i32", 1, 4},
+    {"i16", 1, 2},
+    {"i8", 1, 1},
+    {"u64", 1, 8},
+    {"u32", 1, 4},
+    {"u16", 1, 2},
+    {"u8", 1, 1},
+    {"bool", 1, 1},
+    {"f8_e8m0", 1, 1},
+    {"c64", 1, 8},
+    {"f4_e2m1", 2, 1},
+    {"f6_e2m3", 4, 3},
+    {"f6_e3m2", 4, 3},
     {"mxfp4", 32, 17},   // 16 bytes of nibbles, one e8m0 scale
     {"q4_0", 32, 18},    // f16 scale, nibbles
     {"q4_1", 32, 20},    // f16 scale and minimum, nibbles
@@ -49,8 +105,13 @@ inline constexpr EncodingRow encoding_rows[] = {
     {"q6_k", 256, 210},  // nibbles, 2-bit high parts, 16 scales of 8 bits, f16
     {"q8_k", 256, 292},  // f32 scale, bytes, 16 sums
     // The next seven hold indices into tables of directions, signs apart.
-    {"iq1_s", 256, 50},  {"iq1_m", 256, 56},    {"iq2_xxs", 256, 66}, {"iq2_xs", 256, 74}, {"iq2_s", 256, 82},
-    {"iq3_xxs", 256, 98}, {"iq3_s", 256, 110},
+    {"iq1_s", 256, 50},
+    {"iq1_m", 256, 56},
+    {"iq2_xxs", 256, 66},
+    {"iq2_xs", 256, 74},
+    {"iq2_s", 256, 82},
+    {"iq3_xxs", 256, 98},
+    {"iq3_s", 256, 110},
     {"iq4_nl", 32, 18},   // f16 scale, nibbles that index a table of 16
     {"iq4_xs", 256, 136},  // the same with 8 scales of 6 bits
     {"tq1_0", 256, 54},   // f16 scale, five ternary digits a byte
@@ -88,7 +149,10 @@ constexpr std::optional<std::int64_t> element_count(std::span<const std::int64_t
   bool empty = false;
   for (std::int64_t d : shape) {
     if (d < 0) return std::nullopt;
-    if (d == 0) { empty = true; continue; }
+    if (d == 0) {
+      empty = true;
+      continue;
+    }
     if (n > std::numeric_limits<std::int64_t>::max() / d) return std::nullopt;
     n *= d;
   }
@@ -97,9 +161,7 @@ constexpr std::optional<std::int64_t> element_count(std::span<const std::int64_t
 
 // Elements smaller than a byte that are packed from the first to the last without regard to rows, as safetensors does;
 // blocks of all other encodings lie along the last dimension.
-constexpr bool packs_across_rows(Encoding e) {
-  return e == Encoding::f4_e2m1 || e == Encoding::f6_e2m3 || e == Encoding::f6_e3m2;
-}
+constexpr bool packs_across_rows(Encoding e) { return e == Encoding::f4_e2m1 || e == Encoding::f6_e2m3 || e == Encoding::f6_e3m2; }
 
 // Bytes that a tensor of this shape takes, or nothing where the product passes 2^63 - 1 or its rows (where elements are
 // packed across rows, all of it) are not whole blocks.

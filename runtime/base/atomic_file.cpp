@@ -22,10 +22,8 @@ namespace {
 Error cannot_write(const std::string& path, int number) {
   std::string help;
   if (number == ENOSPC || number == EDQUOT) help = "free some space, or write to another disk; nothing was left behind";
-  if (number == EACCES || number == EPERM || number == EROFS)
-    help = "choose a place that you may write to, or change its permissions";
-  return Error{"cannot-write", "cannot write " + quote(path) + ": " + std::generic_category().message(number), {},
-               std::move(help)};
+  if (number == EACCES || number == EPERM || number == EROFS) help = "choose a place that you may write to, or change its permissions";
+  return Error{"cannot-write", "cannot write " + quote(path) + ": " + std::generic_category().message(number), {}, std::move(help)};
 }
 
 std::string folder_of(const std::string& path) {
@@ -54,7 +52,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   AtomicFile file;
   file.path_ = path;
   file.target_ = target_of(path);
-  struct stat there{};
+  struct stat there {};
   const bool exists = ::stat(file.target_.c_str(), &there) == 0;
   if (exists && S_ISDIR(there.st_mode)) return cannot_write(path, EISDIR);
   if (exists && ::access(file.target_.c_str(), W_OK) != 0) return cannot_write(path, errno);
@@ -68,8 +66,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   const std::string base = slash == std::string::npos ? file.target_ : file.target_.substr(slash + 1);
   static std::atomic<unsigned> counter{0};
   // Without a name where the system can do that: then nothing stays even of a program that is killed.
-  if (::access("/proc/self/fd", X_OK) == 0)
-    file.fd_ = ::open(folder_of(file.target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  if (::access("/proc/self/fd", X_OK) == 0) file.fd_ = ::open(folder_of(file.target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
   file.unnamed_ = file.fd_ >= 0;
   for (int attempt = 0; attempt < 1000; ++attempt) {
     // 200 bytes of the name leave room for the rest within the 255 that file systems allow.
@@ -83,8 +80,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
     const int number = errno;
     file.temporary_.clear();
     Error error = cannot_write(path, number);
-    if (number == ENOENT)
-      error.help = "the folder " + quote(folder_of(file.target_)) + " does not exist; create it first";
+    if (number == ENOENT) error.help = "the folder " + quote(folder_of(file.target_)) + " does not exist; create it first";
     return error;
   }
   if (exists) (void)::fchmod(file.fd_, there.st_mode & 07777);
@@ -92,8 +88,11 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : path_(std::move(other.path_)), target_(std::move(other.target_)),
-      temporary_(std::exchange(other.temporary_, std::string())), fd_(std::exchange(other.fd_, -1)), unnamed_(other.unnamed_) {}
+    : path_(std::move(other.path_)),
+      target_(std::move(other.target_)),
+      temporary_(std::exchange(other.temporary_, std::string())),
+      fd_(std::exchange(other.fd_, -1)),
+      unnamed_(other.unnamed_) {}
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   if (this == &other) return *this;

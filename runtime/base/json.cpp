@@ -91,10 +91,8 @@ bool JsonObject::erase(std::string_view key) {
 }
 
 Json::Json(std::uint64_t v) {
-  if (v <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    v_ = static_cast<std::int64_t>(v);
-  else
-    v_ = v;
+  if (v <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) v_ = static_cast<std::int64_t>(v);
+  else v_ = v;
 }
 
 std::optional<bool> Json::as_bool() const {
@@ -141,9 +139,9 @@ bool operator==(const Json& a, const Json& b) {
   if (const JsonObject* x = a.as_object()) {
     const JsonObject& y = *b.as_object();
     return x->size() == y.size() && std::all_of(x->begin(), x->end(), [&](const JsonMember& m) {
-      const Json* other = y.find(m.key);
-      return other && m.value == *other;
-    });
+             const Json* other = y.find(m.key);
+             return other && m.value == *other;
+           });
   }
   switch (a.kind()) {
     case Json::Kind::boolean: return a.as_bool() == b.as_bool();

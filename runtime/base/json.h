@@ -106,7 +106,10 @@ class Json {
   // Where the value begins: byte offset in the text and line from 1 (0: not read from a text).
   std::uint32_t offset() const { return offset_; }
   std::uint32_t line() const { return line_; }
-  void set_place(std::uint32_t offset, std::uint32_t line) { offset_ = offset; line_ = line; }
+  void set_place(std::uint32_t offset, std::uint32_t line) {
+    offset_ = offset;
+    line_ = line;
+  }
 
   // Same kind and value, members in any order; places are not compared. 1 and 1.0 differ.
   friend bool operator==(const Json& a, const Json& b);

@@ -47,7 +47,7 @@ std::string in_ticks(std::string_view text) { return "`" + printable(text, longe
 std::string advice_on_word(std::string_view word) {
   using Pair = std::pair<std::string_view, std::string_view>;
   static constexpr Pair words[] = {
-      {"True", "JSON writes `true`"}, {"False", "JSON writes `false`"}, {"None", "JSON writes `null`"},
+      {"True", "JSON writes `true`"}, {"False", "JSON writes `false`"},    {"None", "JSON writes `null`"},
       {"nil", "JSON writes `null`"},  {"undefined", "JSON writes `null`"}, {"inf", "write `Infinity`"},
   };
   const auto* known = std::find_if(std::begin(words), std::end(words), [&](const Pair& p) { return p.first == word; });

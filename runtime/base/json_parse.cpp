@@ -68,9 +68,7 @@ class Parser {
 
   // ---- places ----
 
-  std::uint32_t offset_of(const char* at) const {
-    return static_cast<std::uint32_t>(static_cast<std::size_t>(at - base_) + skipped_);
-  }
+  std::uint32_t offset_of(const char* at) const { return static_cast<std::uint32_t>(static_cast<std::size_t>(at - base_) + skipped_); }
 
   // Values come in the order of the text, so lines are counted once over the whole text.
   std::uint32_t line_of(const char* at) {
@@ -254,8 +252,8 @@ class Parser {
       member.offset = offset_of(key_at);
       member.line = line_of(key_at);
       if (const JsonMember* first = members.find_member(key)) {
-        const std::string before = options_.places_are_bytes ? "byte " + grouped(options_.byte_base + first->offset)
-                                                             : "line " + std::to_string(first->line);
+        const std::string before =
+            options_.places_are_bytes ? "byte " + grouped(options_.byte_base + first->offset) : "line " + std::to_string(first->line);
         return refuse(depth == 1 ? options_.root_duplicate_kind.c_str() : "json-duplicate-key", key_at,
                       "duplicate key " + quote(key) + ", first at " + before);
       }
@@ -286,14 +284,13 @@ Result<Json> parse_json(std::string_view text, const JsonOptions& options) {
   assert(options.max_bytes <= 0xffff'ff00u);
   if (text.size() > options.max_bytes)
     return Error{"json-size",
-                 options.name + ": the text has " + grouped(static_cast<std::uint64_t>(text.size())) +
-                     " bytes; at most " + grouped(static_cast<std::uint64_t>(options.max_bytes)) + " are read",
+                 options.name + ": the text has " + grouped(static_cast<std::uint64_t>(text.size())) + " bytes; at most " +
+                     grouped(static_cast<std::uint64_t>(options.max_bytes)) + " are read",
                  {},
                  {}};
   const std::size_t mark = text.starts_with("\xef\xbb\xbf") ? 3 : 0;
   text.remove_prefix(mark);
-  if (text.find_first_not_of(space) == text.npos)
-    return Error{"json-syntax", options.name + ": the text is empty", {}, {}};
+  if (text.find_first_not_of(space) == text.npos) return Error{"json-syntax", options.name + ": the text is empty", {}, {}};
   return Parser(text, mark, options).parse();
 }
 

@@ -54,7 +54,7 @@ Result<ReadFile> ReadFile::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const int number = errno;
-    struct stat link{};
+    struct stat link {};
     if (number == ENOENT && ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode)) {
       std::string target(4096, '\0');
       const ssize_t n = ::readlink(path.c_str(), target.data(), target.size());
@@ -67,7 +67,7 @@ Result<ReadFile> ReadFile::open(const std::string& path) {
   ReadFile file;
   file.fd_ = fd;
   file.path_ = path;
-  struct stat status{};
+  struct stat status {};
   if (::fstat(fd, &status) != 0) return refuse("cannot-open", reason(errno));
   if (S_ISDIR(status.st_mode)) return refuse("not-a-file", "it is a folder");
   if (!S_ISREG(status.st_mode)) return refuse("not-a-file", "it is not a regular file");
@@ -79,8 +79,12 @@ Result<ReadFile> ReadFile::open(const std::string& path) {
 }
 
 ReadFile::ReadFile(ReadFile&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_), device_(other.device_),
-      inode_(other.inode_), modified_(other.modified_) {}
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      size_(other.size_),
+      device_(other.device_),
+      inode_(other.inode_),
+      modified_(other.modified_) {}
 
 ReadFile& ReadFile::operator=(ReadFile&& other) noexcept {
   std::swap(path_, other.path_);
@@ -97,9 +101,8 @@ ReadFile::~ReadFile() {
 }
 
 Result<std::uint64_t> ReadFile::current_size() const {
-  struct stat status{};
-  if (::fstat(fd_, &status) != 0)
-    return Error{"cannot-read", "cannot read " + quote(path_) + ": " + reason(errno), {}, {}};
+  struct stat status {};
+  if (::fstat(fd_, &status) != 0) return Error{"cannot-read", "cannot read " + quote(path_) + ": " + reason(errno), {}, {}};
   return static_cast<std::uint64_t>(status.st_size);
 }
 
@@ -113,12 +116,11 @@ Status ReadFile::read_at(std::uint64_t offset, std::span<std::byte> into) const 
     const ssize_t n = ::pread(fd_, into.data() + done, chunk, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0)
-      return Error{"cannot-read",
-                   "cannot read " + quote(path_) + " at byte " + grouped(offset + done) + ": " + reason(errno), {}, {}};
+      return Error{"cannot-read", "cannot read " + quote(path_) + " at byte " + grouped(offset + done) + ": " + reason(errno), {}, {}};
     if (n == 0)
       return Error{"file-shrunk",
-                   printable(path_) + " ends at byte " + grouped(offset + done) + ", before byte " +
-                       grouped(offset + into.size()) + " that is to be read",
+                   printable(path_) + " ends at byte " + grouped(offset + done) + ", before byte " + grouped(offset + into.size()) +
+                       " that is to be read",
                    {},
                    "let the program that writes it finish, then load again"};
     done += static_cast<std::size_t>(n);
@@ -136,9 +138,8 @@ Result<MappedFile> MappedFile::from(const ReadFile& file, FileAccess access) {
   const Result<std::uint64_t> now = file.current_size();
   if (!now) return now.error();
   if (*now != file.size()) return size_changed(file.path(), file.size(), *now);
-  const Error too_large{"out-of-memory",
-                        "cannot hold " + quote(file.path()) + " in memory: it has " + grouped(file.size()) + " bytes",
-                        {}, {}};
+  const Error too_large{
+      "out-of-memory", "cannot hold " + quote(file.path()) + " in memory: it has " + grouped(file.size()) + " bytes", {}, {}};
   if (file.size() > std::numeric_limits<std::size_t>::max() / 2) return too_large;
 
   MappedFile m;
@@ -148,12 +149,12 @@ Result<MappedFile> MappedFile::from(const ReadFile& file, FileAccess access) {
   if (access == FileAccess::map) {
     void* at = ::mmap(nullptr, m.size_, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
     if (at == MAP_FAILED)
-      return Error{"cannot-map", "cannot map " + quote(file.path()) + " into memory: " + reason(errno), {},
-                   "--no-mmap reads the file instead"};
+      return Error{
+          "cannot-map", "cannot map " + quote(file.path()) + " into memory: " + reason(errno), {}, "--no-mmap reads the file instead"};
     m.data_ = static_cast<const std::byte*>(at);
     m.mapped_ = true;
     m.guard_ = MappingGuard(at, m.size_);
-    struct stat status{};
+    struct stat status {};
     m.residency_known_ = ::fstat(file.descriptor(), &status) == 0 && (::geteuid() == 0 || status.st_uid == ::geteuid());
     return m;
   }
@@ -178,8 +179,12 @@ Result<MappedFile> MappedFile::of(std::span<const std::byte> bytes, std::string 
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
-      mapped_(std::exchange(other.mapped_, false)), residency_known_(other.residency_known_), guard_(std::move(other.guard_)) {}
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      mapped_(std::exchange(other.mapped_, false)),
+      residency_known_(other.residency_known_),
+      guard_(std::move(other.guard_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   if (this == &other) return *this;
@@ -230,8 +235,9 @@ Result<std::string> read_text_file(const std::string& path, std::uint64_t max_by
   if (!file) return std::move(file.error());
   if (file->size() > max_bytes)
     return Error{"file-too-large",
-                 quote(path) + " has " + grouped(file->size()) + " bytes; at most " + grouped(max_bytes) +
-                     " are read of such a file", {}, {}};
+                 quote(path) + " has " + grouped(file->size()) + " bytes; at most " + grouped(max_bytes) + " are read of such a file",
+                 {},
+                 {}};
   std::string text(static_cast<std::size_t>(file->size()), '\0');
   if (Status read = file->read_at(0, std::as_writable_bytes(std::span(text))); !read) return std::move(read.error());
   return text;

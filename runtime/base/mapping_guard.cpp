@@ -35,9 +35,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
     if (at < begin || at >= end) continue;
     // Zeros from this page to the end: what is behind is as little to be trusted, and one fault is enough.
     const std::uintptr_t from = at / page * page;
-    if (::mmap(reinterpret_cast<void*>(from), end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-        MAP_FAILED)
-      break;
+    if (::mmap(reinterpret_cast<void*>(from), end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) break;
     r->lost.store(true, std::memory_order_release);
     errno = saved;
     return;
@@ -55,7 +53,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
 
 void install() {
   page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_sigaction = on_bus_error;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   ::sigemptyset(&action.sa_mask);

@@ -18,8 +18,7 @@ static_assert(std::endian::native == std::endian::little, "values are read as th
 
 namespace {
 
-template <class T>
-T load(const std::byte* p) {
+template <class T> T load(const std::byte* p) {
   T value;
   std::memcpy(&value, p, sizeof value);
   return value;
@@ -32,15 +31,17 @@ std::string_view text_at(const MetadataStore& store, std::uint32_t offset, std::
 }  // namespace
 
 std::string_view name(MetadataType type) {
-  constexpr std::string_view names[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
-                                        "bool", "string", "array", "u64", "i64", "f64"};
+  constexpr std::string_view names[] = {"u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64"};
   return names[static_cast<std::uint32_t>(type)];
 }
 
 bool MetadataValue::is_integer() const {
   switch (node_.type) {
-    case MetadataType::f32: case MetadataType::f64: case MetadataType::boolean:
-    case MetadataType::string: case MetadataType::array: return false;
+    case MetadataType::f32:
+    case MetadataType::f64:
+    case MetadataType::boolean:
+    case MetadataType::string:
+    case MetadataType::array: return false;
     default: return true;
   }
 }
@@ -133,9 +134,7 @@ Metadata::Metadata(MetadataStore store) {
   store_ = std::make_shared<const MetadataStore>(std::move(store));
 }
 
-std::string_view Metadata::key(std::size_t i) const {
-  return text_at(*store_, store_->entries[i].key, store_->entries[i].key_size);
-}
+std::string_view Metadata::key(std::size_t i) const { return text_at(*store_, store_->entries[i].key, store_->entries[i].key_size); }
 
 MetadataValue Metadata::value(std::size_t i) const { return {store_.get(), store_->entries[i].value}; }
 
@@ -154,8 +153,7 @@ std::vector<std::string_view> Metadata::keys() const {
 
 // ---- the builder ----
 
-template <class T>
-std::uint32_t MetadataBuilder::put(T value) {
+template <class T> std::uint32_t MetadataBuilder::put(T value) {
   std::vector<std::byte>& bytes = store_.bytes;
   const std::size_t at = bytes.size();
   assert(at + sizeof value <= std::numeric_limits<std::uint32_t>::max());

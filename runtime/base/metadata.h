@@ -130,8 +130,7 @@ class MetadataBuilder {
  private:
   void begin(std::string_view key, MetadataType type);
   detail::MetadataNode copy(const MetadataValue& value);
-  template <class T>
-  std::uint32_t put(T value);
+  template <class T> std::uint32_t put(T value);
   std::uint32_t put_text(std::string_view text);
   detail::MetadataStore store_;
 };

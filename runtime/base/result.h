@@ -28,24 +28,38 @@ struct Error {
   }
 };
 
-template <class T>
-class [[nodiscard]] Result {
+template <class T> class [[nodiscard]] Result {
  public:
   Result(T value) : v_(std::in_place_index<0>, std::move(value)) {}          // NOLINT(google-explicit-constructor)
   Result(Error error) : v_(std::in_place_index<1>, std::move(error)) {}      // NOLINT(google-explicit-constructor)
 
   explicit operator bool() const { return v_.index() == 0; }
   bool ok() const { return v_.index() == 0; }
-  T& value() & { assert(ok()); return std::get<0>(v_); }
-  const T& value() const& { assert(ok()); return std::get<0>(v_); }
-  T&& value() && { assert(ok()); return std::get<0>(std::move(v_)); }
+  T& value() & {
+    assert(ok());
+    return std::get<0>(v_);
+  }
+  const T& value() const& {
+    assert(ok());
+    return std::get<0>(v_);
+  }
+  T&& value() && {
+    assert(ok());
+    return std::get<0>(std::move(v_));
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  const Error& error() const { assert(!ok()); return std::get<1>(v_); }
-  Error& error() { assert(!ok()); return std::get<1>(v_); }
+  const Error& error() const {
+    assert(!ok());
+    return std::get<1>(v_);
+  }
+  Error& error() {
+    assert(!ok());
+    return std::get<1>(v_);
+  }
 
  private:
   std::variant<T, Error> v_;
@@ -58,8 +72,14 @@ class [[nodiscard]] Status {
   Status(Error error) : error_(std::move(error)) {}                          // NOLINT(google-explicit-constructor)
   explicit operator bool() const { return !error_; }
   bool ok() const { return !error_; }
-  const Error& error() const { assert(error_); return *error_; }
-  Error& error() { assert(error_); return *error_; }
+  const Error& error() const {
+    assert(error_);
+    return *error_;
+  }
+  Error& error() {
+    assert(error_);
+    return *error_;
+  }
 
  private:
   std::optional<Error> error_;

@@ -9,8 +9,7 @@
 namespace modelc {
 namespace {
 
-template <class Text>
-std::string join_any(std::span<const Text> parts, std::string_view separator) {
+template <class Text> std::string join_any(std::span<const Text> parts, std::string_view separator) {
   std::string s;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (i) s += separator;
@@ -19,8 +18,7 @@ std::string join_any(std::span<const Text> parts, std::string_view separator) {
   return s;
 }
 
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
+template <class Number> std::optional<Number> parse_number(std::string_view text) {
   Number value{};
   const char* end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, value);
@@ -28,8 +26,7 @@ std::optional<Number> parse_number(std::string_view text) {
   return value;
 }
 
-template <class Number>
-std::string shortest_any(Number value) {
+template <class Number> std::string shortest_any(Number value) {
   std::array<char, 64> buffer;
   const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
   return error == std::errc{} ? std::string(buffer.data(), end) : std::string("?");
@@ -45,8 +42,7 @@ std::string letters_of(std::string_view text) {
   return s;
 }
 
-template <class Text>
-std::optional<std::string> nearest_any(std::string_view word, std::span<const Text> candidates) {
+template <class Text> std::optional<std::string> nearest_any(std::string_view word, std::span<const Text> candidates) {
   const std::string letters = letters_of(word);
   const std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
   std::size_t best = limit + 1;
@@ -68,9 +64,7 @@ std::optional<std::string> nearest_any(std::string_view word, std::span<const Te
 }  // namespace
 
 std::string join(std::span<const std::string> parts, std::string_view separator) { return join_any(parts, separator); }
-std::string join(std::span<const std::string_view> parts, std::string_view separator) {
-  return join_any(parts, separator);
-}
+std::string join(std::span<const std::string_view> parts, std::string_view separator) { return join_any(parts, separator); }
 
 std::vector<std::string_view> split(std::string_view text, char separator, std::size_t max_parts) {
   std::vector<std::string_view> parts;
@@ -138,9 +132,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
   return std::min(last[a.size()], limit + 1);
 }
 
-std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
-  return nearest_any(word, candidates);
-}
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) { return nearest_any(word, candidates); }
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string_view> candidates) {
   return nearest_any(word, candidates);
 }
@@ -173,10 +165,8 @@ std::string grouped(std::int64_t n) {
 
 std::string counted(std::uint64_t n, std::string_view singular, std::string_view plural) {
   std::string s = grouped(n) + " ";
-  if (n == 1 || plural.empty())
-    s += singular;
-  else
-    s += plural;
+  if (n == 1 || plural.empty()) s += singular;
+  else s += plural;
   if (n != 1 && plural.empty()) s += 's';
   return s;
 }
@@ -238,11 +228,9 @@ std::string printable(std::string_view bytes, std::size_t max_bytes) {
       unsigned point = 0;
       if (n == 2) point = (c & 0x1fu) << 6 | (static_cast<unsigned char>(one[1]) & 0x3fu);
       if (n == 3)
-        point = (c & 0x0fu) << 12 | (static_cast<unsigned char>(one[1]) & 0x3fu) << 6 |
-                (static_cast<unsigned char>(one[2]) & 0x3fu);
-      const bool hidden = (point >= 0x80 && point < 0xa0) || point == 0x200e || point == 0x200f || point == 0x2028 ||
-                          point == 0x2029 || (point >= 0x202a && point <= 0x202e) ||
-                          (point >= 0x2066 && point <= 0x2069) || point == 0xfeff;
+        point = (c & 0x0fu) << 12 | (static_cast<unsigned char>(one[1]) & 0x3fu) << 6 | (static_cast<unsigned char>(one[2]) & 0x3fu);
+      const bool hidden = (point >= 0x80 && point < 0xa0) || point == 0x200e || point == 0x200f || point == 0x2028 || point == 0x2029 ||
+                          (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) || point == 0xfeff;
       if (hidden) {
         std::array<char, 16> buffer;
         std::snprintf(buffer.data(), buffer.size(), "\\u{%x}", point);

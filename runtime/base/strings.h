@@ -16,8 +16,7 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::string join(std::span<const std::string_view> parts, std::string_view separator);
 // "a.b..c" at '.' gives a, b, "", c; an empty text gives one empty part. After max_parts - 1 cuts the rest is one part.
 // The parts view `text`.
-std::vector<std::string_view> split(std::string_view text, char separator,
-                                    std::size_t max_parts = std::numeric_limits<std::size_t>::max());
+std::vector<std::string_view> split(std::string_view text, char separator, std::size_t max_parts = std::numeric_limits<std::size_t>::max());
 std::string_view trim(std::string_view text);
 std::string to_lower_ascii(std::string_view text);
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);

@@ -51,8 +51,7 @@ inline void pause() {
 }
 
 // Spins until `ready()` holds; false when it did not within the time.
-template <class Ready>
-bool spin_until(Ready ready, std::chrono::nanoseconds time) {
+template <class Ready> bool spin_until(Ready ready, std::chrono::nanoseconds time) {
   if (ready()) return true;
   if (time.count() == 0) return false;
   const auto until = Clock::now() + time;
@@ -128,9 +127,8 @@ struct ThreadTeam::Shared {
   // Reads the job of `epoch`; false where it is over and another may be on its way. Acquire loads keep the second look
   // at the ticket behind the fields.
   bool read_job(std::uint64_t epoch, Job& job) const {
-    job = Job{body.load(std::memory_order_acquire),   call.load(std::memory_order_acquire),
-              count.load(std::memory_order_acquire),  grain.load(std::memory_order_acquire),
-              chunks.load(std::memory_order_acquire), schedule.load(std::memory_order_acquire)};
+    job = Job{body.load(std::memory_order_acquire),  call.load(std::memory_order_acquire),   count.load(std::memory_order_acquire),
+              grain.load(std::memory_order_acquire), chunks.load(std::memory_order_acquire), schedule.load(std::memory_order_acquire)};
     return epoch_of(ticket.load(std::memory_order_acquire)) == epoch;
   }
 
@@ -145,8 +143,7 @@ struct ThreadTeam::Shared {
   // Takes part in the run of `epoch` until no chunk is left to take.
   void work(std::uint64_t epoch, const Job& job, int worker) {
     if (job.schedule == Schedule::static_) {
-      for (std::uint64_t c = static_cast<std::uint64_t>(worker); c < job.chunks;
-           c += static_cast<std::uint64_t>(size)) {
+      for (std::uint64_t c = static_cast<std::uint64_t>(worker); c < job.chunks; c += static_cast<std::uint64_t>(size)) {
         job.run_chunk(static_cast<std::uint32_t>(c), worker);
         chunk_done(job.chunks);
       }

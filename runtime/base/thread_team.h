@@ -26,13 +26,10 @@ class ThreadTeam {
   // with worker in [0, size()). Returns when all are done; what they wrote is then visible to the caller. f must not
   // throw. A run from within a run executes in the calling worker, under its number. Runs by different outside threads
   // take turns.
-  template <class F>
-  void run(std::int64_t count, std::int64_t grain, F&& f, Schedule schedule = Schedule::dynamic) {
+  template <class F> void run(std::int64_t count, std::int64_t grain, F&& f, Schedule schedule = Schedule::dynamic) {
     using Body = std::remove_reference_t<F>;
     run_erased(count, grain, schedule, const_cast<void*>(static_cast<const void*>(std::addressof(f))),
-               [](void* body, std::int64_t begin, std::int64_t end, int worker) {
-                 (*static_cast<Body*>(body))(begin, end, worker);
-               });
+               [](void* body, std::int64_t begin, std::int64_t end, int worker) { (*static_cast<Body*>(body))(begin, end, worker); });
   }
 
   // Processors that this process may run on, at least 1.

@@ -23,9 +23,7 @@ struct Refused {
   Error error;
 };
 
-bool all_of(std::string_view text, std::string_view set) {
-  return !text.empty() && text.find_first_not_of(set) == text.npos;
-}
+bool all_of(std::string_view text, std::string_view set) { return !text.empty() && text.find_first_not_of(set) == text.npos; }
 
 // A float of the core schema: [-+]? (digits, with at most one point) ([eE] [-+]? digits)?
 std::optional<double> core_float(std::string_view text) {
@@ -120,8 +118,7 @@ class TreeBuilder : public YAML::EventHandler {
     attach(std::move(copy), 0, mark);
   }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& text) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
     const bool as_string = tag == "!" || tag == "tag:yaml.org,2002:str";
     std::optional<Json> value;
     if (as_string) {
@@ -132,22 +129,19 @@ class TreeBuilder : public YAML::EventHandler {
     } else {
       check_tag(mark, tag);
       value = core_scalar(text);
-      const bool fits =
-          value && ((tag == core("null") && value->is_null()) || (tag == core("bool") && value->is_bool()) ||
-                    (tag == core("int") && value->is_integer()) || (tag == core("float") && value->is_number()));
+      const bool fits = value && ((tag == core("null") && value->is_null()) || (tag == core("bool") && value->is_bool()) ||
+                                  (tag == core("int") && value->is_integer()) || (tag == core("float") && value->is_number()));
       if (!fits) refuse("yaml-syntax", mark, quote(text, 40) + " is not what its tag says");
       if (tag == core("float")) value = Json(*value->as_double());
     }
     scalar(mark, anchor, *std::move(value), text);
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
     open(mark, tag, "seq", anchor, Json(JsonArray()));
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
     open(mark, tag, "map", anchor, Json(JsonObject()));
     open_.back().expects_key = true;
   }
@@ -187,8 +181,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void check_count(const YAML::Mark& mark) const {
     if (values_ > options_.max_values)
-      refuse("yaml-size", mark,
-             "more than " + grouped(static_cast<std::uint64_t>(options_.max_values)) + " values, aliases expanded");
+      refuse("yaml-size", mark, "more than " + grouped(static_cast<std::uint64_t>(options_.max_values)) + " values, aliases expanded");
   }
 
   [[noreturn]] void too_deep(const YAML::Mark& mark) const {
@@ -212,8 +205,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (text == "<<") refuse("yaml-syntax", mark, "merge keys are not carried out; write the members out");
     Open& map = open_.back();
     if (const JsonMember* first = map.value.as_object()->find_member(text))
-      refuse("yaml-duplicate-key", mark,
-             "duplicate key " + quote(text) + ", first at line " + std::to_string(first->line));
+      refuse("yaml-duplicate-key", mark, "duplicate key " + quote(text) + ", first at line " + std::to_string(first->line));
     map.member.key = text;
     map.member.offset = offset(mark);
     map.member.line = line(mark);
@@ -269,9 +261,7 @@ class TreeBuilder : public YAML::EventHandler {
 }  // namespace
 
 Result<Json> parse_yaml(std::string_view text, const JsonOptions& options) {
-  const auto error = [&](const char* kind, std::string message) {
-    return Error{kind, options.name + ": " + std::move(message), {}, {}};
-  };
+  const auto error = [&](const char* kind, std::string message) { return Error{kind, options.name + ": " + std::move(message), {}, {}}; };
   if (text.size() > options.max_bytes)
     return error("yaml-size", "the text has " + grouped(static_cast<std::uint64_t>(text.size())) + " bytes; at most " +
                                   grouped(static_cast<std::uint64_t>(options.max_bytes)) + " are read");
@@ -285,18 +275,13 @@ Result<Json> parse_yaml(std::string_view text, const JsonOptions& options) {
     TreeBuilder second(options);
     if (parser.HandleNextDocument(second)) return error("yaml-syntax", "the text holds several documents");
     return root;
-  } catch (Refused& refused) {
-    return std::move(refused.error);
-  } catch (const YAML::Exception& e) {
+  } catch (Refused& refused) { return std::move(refused.error); } catch (const YAML::Exception& e) {
     std::string where;
-    if (!e.mark.is_null())
-      where = std::to_string(e.mark.line + 1) + ":" + std::to_string(e.mark.column + 1) + ": ";
+    if (!e.mark.is_null()) where = std::to_string(e.mark.line + 1) + ":" + std::to_string(e.mark.column + 1) + ": ";
     Error out = error("yaml-syntax", e.msg);
     if (!where.empty()) out.message = options.name + ":" + where + e.msg;
     return out;
-  } catch (const std::exception& e) {
-    return error("yaml-syntax", e.what());
-  }
+  } catch (const std::exception& e) { return error("yaml-syntax", e.what()); }
 }
 
 Result<JsonFile> read_yaml_file(const std::string& path, JsonOptions options) {

@@ -60,19 +60,14 @@ modelc_status failed(const Error& e, modelc_error** error) {
 }
 
 // Calls f; what it throws becomes an error. Without memory even for that the status alone says it.
-template <class F>
-modelc_status guarded(modelc_error** error, F&& f) {
+template <class F> modelc_status guarded(modelc_error** error, F&& f) {
   try {
     try {
       return f();
-    } catch (const std::bad_alloc&) {
-      return failed({"out-of-memory", "out of memory", {}, ""}, error);
-    } catch (const std::exception& e) {
+    } catch (const std::bad_alloc&) { return failed({"out-of-memory", "out of memory", {}, ""}, error); } catch (const std::exception& e) {
       return failed({"internal", std::string("internal error: ") + e.what(), {}, ""}, error);
     }
-  } catch (...) {
-    return MODELC_ERROR;
-  }
+  } catch (...) { return MODELC_ERROR; }
 }
 
 Error null_argument(const char* function, const char* name) {
@@ -81,40 +76,39 @@ Error null_argument(const char* function, const char* name) {
 
 // The caller's struct, whichever header it was compiled against, as ours: fields that it does not have are 0. A larger one
 // must not ask for what is not known here.
-template <class S>
-modelc::Status adopt(const S* given, const char* name, S& options) {
+template <class S> modelc::Status adopt(const S* given, const char* name, S& options) {
   options = S{};
   if (given == nullptr) return {};
   std::size_t size = 0;
   std::memcpy(&size, given, sizeof(size));
   if (size < sizeof(size))
-    return Error{"struct-size", std::string(name) + ".size is " + std::to_string(size), {},
-                 "begin with `= MODELC_INIT(" + std::string(name) + ")`"};
+    return Error{
+        "struct-size", std::string(name) + ".size is " + std::to_string(size), {}, "begin with `= MODELC_INIT(" + std::string(name) + ")`"};
   std::memcpy(&options, given, std::min(size, sizeof(S)));
   for (std::size_t at = sizeof(S); at < size; ++at)
     if (reinterpret_cast<const unsigned char*>(given)[at] != 0)
-      return Error{"struct-size", std::string(name) + " has fields that modelc " + modelc::runtime_version + " does not know, and one is set",
-                   {}, "link a newer runtime, or leave them 0"};
+      return Error{"struct-size",
+                   std::string(name) + " has fields that modelc " + modelc::runtime_version + " does not know, and one is set",
+                   {},
+                   "link a newer runtime, or leave them 0"};
   options.size = sizeof(S);
   return {};
 }
 
 // Writes as much of `from` as the caller's struct has.
-template <class S>
-modelc::Status give(S from, S* to, const char* name) {
+template <class S> modelc::Status give(S from, S* to, const char* name) {
   std::size_t size = 0;
   std::memcpy(&size, to, sizeof(size));
   if (size < sizeof(size))
-    return Error{"struct-size", std::string(name) + ".size is " + std::to_string(size), {},
-                 "begin with `= MODELC_INIT(" + std::string(name) + ")`"};
+    return Error{
+        "struct-size", std::string(name) + ".size is " + std::to_string(size), {}, "begin with `= MODELC_INIT(" + std::string(name) + ")`"};
   from.size = size;
   std::memcpy(to, &from, std::min(size, sizeof(S)));
   return {};
 }
 
 // A list to the caller's buffer, as the head of the header says.
-template <class T, class List>
-modelc_status copy_out(const List& from, T* to, std::size_t capacity, std::size_t* count) {
+template <class T, class List> modelc_status copy_out(const List& from, T* to, std::size_t capacity, std::size_t* count) {
   if (count != nullptr) *count = from.size();
   if (from.size() > capacity || (to == nullptr && !from.empty())) return MODELC_TOO_SMALL;
   std::copy(from.begin(), from.end(), to);
@@ -122,7 +116,10 @@ modelc_status copy_out(const List& from, T* to, std::size_t capacity, std::size_
 }
 
 Error no_tokenizer(const Loaded& m) {
-  return {"no-tokenizer", "the checkpoint of " + m.name + " has no tokenizer", {}, "put its tokenizer.json beside the weights, or use token ids"};
+  return {"no-tokenizer",
+          "the checkpoint of " + m.name + " has no tokenizer",
+          {},
+          "put its tokenizer.json beside the weights, or use token ids"};
 }
 
 Result<std::shared_ptr<Loaded>> load(const modelc::ModelFactory& factory, const std::string& path, const modelc::LoadOptions& options) {
@@ -213,8 +210,8 @@ const char* modelc_error_text(const modelc_error* error) { return error != nullp
 const char* modelc_error_kind(const modelc_error* error) { return error != nullptr ? error->kind.c_str() : ""; }
 void modelc_error_free(modelc_error* error) { delete error; }
 
-modelc_status modelc_load(const modelc_model_type* type, const char* checkpoint, const modelc_load_options* options,
-                          modelc_model** model, modelc_error** error) {
+modelc_status modelc_load(const modelc_model_type* type, const char* checkpoint, const modelc_load_options* options, modelc_model** model,
+                          modelc_error** error) {
   return guarded(error, [&] {
     if (type == nullptr || type->factory == nullptr) return failed(null_argument("modelc_load", "type"), error);
     if (checkpoint == nullptr) return failed(null_argument("modelc_load", "checkpoint"), error);
@@ -258,8 +255,8 @@ modelc_status modelc_describe(const modelc_model* model, modelc_model_info* info
   });
 }
 
-modelc_status modelc_encode(const modelc_model* model, const char* text, size_t bytes, int32_t special, int32_t* ids,
-                            size_t capacity, size_t* count, modelc_error** error) {
+modelc_status modelc_encode(const modelc_model* model, const char* text, size_t bytes, int32_t special, int32_t* ids, size_t capacity,
+                            size_t* count, modelc_error** error) {
   return guarded(error, [&] {
     if (model == nullptr) return failed(null_argument("modelc_encode", "model"), error);
     if (text == nullptr && bytes > 0) return failed(null_argument("modelc_encode", "text"), error);
@@ -271,8 +268,8 @@ modelc_status modelc_encode(const modelc_model* model, const char* text, size_t 
   });
 }
 
-modelc_status modelc_decode(const modelc_model* model, const int32_t* ids, size_t id_count, char* text, size_t capacity,
-                            size_t* count, modelc_error** error) {
+modelc_status modelc_decode(const modelc_model* model, const int32_t* ids, size_t id_count, char* text, size_t capacity, size_t* count,
+                            modelc_error** error) {
   return guarded(error, [&] {
     if (model == nullptr) return failed(null_argument("modelc_decode", "model"), error);
     if (ids == nullptr && id_count > 0) return failed(null_argument("modelc_decode", "ids"), error);
@@ -282,16 +279,19 @@ modelc_status modelc_decode(const modelc_model* model, const int32_t* ids, size_
   });
 }
 
-modelc_status modelc_encode_chat(const modelc_model* model, const modelc_message* messages, size_t message_count,
-                                 int32_t* ids, size_t capacity, size_t* count, modelc_error** error) {
+modelc_status modelc_encode_chat(const modelc_model* model, const modelc_message* messages, size_t message_count, int32_t* ids,
+                                 size_t capacity, size_t* count, modelc_error** error) {
   return guarded(error, [&] {
     if (model == nullptr) return failed(null_argument("modelc_encode_chat", "model"), error);
     if (messages == nullptr && message_count > 0) return failed(null_argument("modelc_encode_chat", "messages"), error);
     const Loaded& m = *model->loaded;
     if (!m.tokenizer) return failed(no_tokenizer(m), error);
     if (!m.chat)
-      return failed({"no-chat-template", "the checkpoint of " + m.name + " has no chat template", {},
-                     "chat_template.jinja beside the weights gives one; modelc_encode takes a text as it stands"}, error);
+      return failed({"no-chat-template",
+                     "the checkpoint of " + m.name + " has no chat template",
+                     {},
+                     "chat_template.jinja beside the weights gives one; modelc_encode takes a text as it stands"},
+                    error);
     modelc::JsonArray list;
     for (size_t i = 0; i < message_count; ++i) {
       if (messages[i].role == nullptr || messages[i].content == nullptr)
@@ -308,7 +308,8 @@ modelc_status modelc_encode_chat(const modelc_model* model, const modelc_message
 
 modelc_status modelc_session_new(modelc_model* model, int64_t capacity, modelc_session** session, modelc_error** error) {
   return guarded(error, [&] {
-    if (model == nullptr || session == nullptr) return failed(null_argument("modelc_session_new", model == nullptr ? "model" : "session"), error);
+    if (model == nullptr || session == nullptr)
+      return failed(null_argument("modelc_session_new", model == nullptr ? "model" : "session"), error);
     auto state = model->loaded->model->new_state({.sequences = 1, .capacity = capacity});
     if (!state) return failed(state.error(), error);
     auto made = std::make_unique<modelc_session>();
@@ -326,8 +327,8 @@ int64_t modelc_session_truncate(modelc_session* session, int64_t length) {
 
 void modelc_session_free(modelc_session* session) { delete session; }
 
-modelc_status modelc_generate(modelc_session* session, const int32_t* prompt, size_t prompt_count,
-                              const modelc_generate_options* options, modelc_generate_result* result, modelc_error** error) {
+modelc_status modelc_generate(modelc_session* session, const int32_t* prompt, size_t prompt_count, const modelc_generate_options* options,
+                              modelc_generate_result* result, modelc_error** error) {
   return guarded(error, [&] {
     if (session == nullptr) return failed(null_argument("modelc_generate", "session"), error);
     if (prompt == nullptr && prompt_count > 0) return failed(null_argument("modelc_generate", "prompt"), error);
@@ -354,8 +355,8 @@ void modelc_cancel(modelc_session* session) {
   if (session != nullptr) session->cancelled.store(true);
 }
 
-modelc_status modelc_logits(modelc_session* session, const int32_t* ids, size_t id_count, float* logits, size_t capacity,
-                            size_t* count, modelc_error** error) {
+modelc_status modelc_logits(modelc_session* session, const int32_t* ids, size_t id_count, float* logits, size_t capacity, size_t* count,
+                            modelc_error** error) {
   return guarded(error, [&] {
     if (session == nullptr) return failed(null_argument("modelc_logits", "session"), error);
     if (ids == nullptr && id_count > 0) return failed(null_argument("modelc_logits", "ids"), error);
@@ -367,12 +368,12 @@ modelc_status modelc_logits(modelc_session* session, const int32_t* ids, size_t 
     const std::array<modelc::Segment, 1> segment = {{{0, static_cast<std::int64_t>(id_count)}}};
     auto batch = modelc::Batch::make(*session->state, segment, modelc::Outputs::last);
     if (!batch) return failed(batch.error(), error);
-    if (vocabulary == 0)
-      return failed({"not-a-language-model", session->loaded->name + " does not map tokens to logits", {}, ""}, error);
+    if (vocabulary == 0) return failed({"not-a-language-model", session->loaded->name + " does not map tokens to logits", {}, ""}, error);
     // A copy: what the call without one gives lasts until another thread's.
     const modelc::EntryDesc& entry = model.entries()[0];
-    auto results = model.call(entry.name, session->state.get(), *batch,
-                              {{entry.inputs[0].name, modelc::HostTensor::of(std::span(ids, id_count), {static_cast<std::int64_t>(id_count)})}});
+    auto results =
+        model.call(entry.name, session->state.get(), *batch,
+                   {{entry.inputs[0].name, modelc::HostTensor::of(std::span(ids, id_count), {static_cast<std::int64_t>(id_count)})}});
     if (!results) return failed(results.error(), error);
     return copy_out(results->begin()->second.as<float>(), logits, capacity, count);
   });

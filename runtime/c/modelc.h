@@ -38,9 +38,15 @@ extern "C" {
 #endif
 
 #ifdef __cplusplus
-#define MODELC_INIT(type) ([] { type made{}; made.size = sizeof(made); return made; }())
+#define MODELC_INIT(type)     \
+  ([] {                       \
+    type made{};              \
+    made.size = sizeof(made); \
+    return made;              \
+  }())
 #else
-#define MODELC_INIT(type) {.size = sizeof(type)}
+#define MODELC_INIT(type) \
+  { .size = sizeof(type) }
 #endif
 
 typedef struct modelc_model_type modelc_model_type; /* a generated class: what NAME_model_type() gives */
@@ -73,8 +79,8 @@ typedef struct modelc_load_options {
 } modelc_load_options;
 
 /* From a folder with config.json and *.safetensors, a .safetensors file, or a .gguf. `options` may be NULL. */
-modelc_status modelc_load(const modelc_model_type* type, const char* checkpoint, const modelc_load_options* options,
-                          modelc_model** model, modelc_error** error);
+modelc_status modelc_load(const modelc_model_type* type, const char* checkpoint, const modelc_load_options* options, modelc_model** model,
+                          modelc_error** error);
 void modelc_model_free(modelc_model* model);
 
 typedef struct modelc_model_info {
@@ -97,11 +103,11 @@ modelc_status modelc_describe(const modelc_model* model, modelc_model_info* info
  * MODELC_TOO_SMALL. So a call with capacity 0 asks for the size. */
 
 /* `special` not 0: with the special tokens that the tokenizer puts around a text. */
-modelc_status modelc_encode(const modelc_model* model, const char* text, size_t bytes, int32_t special, int32_t* ids,
-                            size_t capacity, size_t* count, modelc_error** error);
-/* The text of ids, without special tokens. No terminating 0 is written or counted. */
-modelc_status modelc_decode(const modelc_model* model, const int32_t* ids, size_t id_count, char* text, size_t capacity,
+modelc_status modelc_encode(const modelc_model* model, const char* text, size_t bytes, int32_t special, int32_t* ids, size_t capacity,
                             size_t* count, modelc_error** error);
+/* The text of ids, without special tokens. No terminating 0 is written or counted. */
+modelc_status modelc_decode(const modelc_model* model, const int32_t* ids, size_t id_count, char* text, size_t capacity, size_t* count,
+                            modelc_error** error);
 
 typedef struct modelc_message {
   const char* role;     /* "system", "user", "assistant" */
@@ -109,8 +115,8 @@ typedef struct modelc_message {
 } modelc_message;
 
 /* The prompt of a conversation, through the checkpoint's chat template, up to where the answer begins. */
-modelc_status modelc_encode_chat(const modelc_model* model, const modelc_message* messages, size_t message_count,
-                                 int32_t* ids, size_t capacity, size_t* count, modelc_error** error);
+modelc_status modelc_encode_chat(const modelc_model* model, const modelc_message* messages, size_t message_count, int32_t* ids,
+                                 size_t capacity, size_t* count, modelc_error** error);
 
 /* ---- sessions */
 
@@ -164,16 +170,15 @@ typedef struct modelc_generate_result {
 /* Appends the prompt's tokens to the session and generates from there. `options` and `result` may be NULL. Afterwards the
  * session holds the first result->length of all its tokens; one that was generated last has not been read by a step and is
  * not among them. A conversation goes on with what is missing at the head of the next prompt. */
-modelc_status modelc_generate(modelc_session* session, const int32_t* prompt, size_t prompt_count,
-                              const modelc_generate_options* options, modelc_generate_result* result,
-                              modelc_error** error);
+modelc_status modelc_generate(modelc_session* session, const int32_t* prompt, size_t prompt_count, const modelc_generate_options* options,
+                              modelc_generate_result* result, modelc_error** error);
 /* Ends the session's modelc_generate, before its next step, as MODELC_FINISH_CANCELLED; where none is under way, the next
  * one ends so at once. From any thread. One call is ended, not those after it. */
 void modelc_cancel(modelc_session* session);
 
 /* Appends tokens to the session; logits [vocabulary] of the token after the last. */
-modelc_status modelc_logits(modelc_session* session, const int32_t* ids, size_t id_count, float* logits, size_t capacity,
-                            size_t* count, modelc_error** error);
+modelc_status modelc_logits(modelc_session* session, const int32_t* ids, size_t id_count, float* logits, size_t capacity, size_t* count,
+                            modelc_error** error);
 
 #ifdef __cplusplus
 }

@@ -76,10 +76,8 @@ Value Interpreter::binary(Place place, const std::string& sign, const Value& lef
     std::string out;
     std::vector<Value> all;
     for (std::int64_t i = 0; size > 0 && i < *times && work(place, 1 + size / 16); ++i) {
-      if (what.string())
-        out += *what.string();
-      else
-        all.insert(all.end(), what.list()->items.begin(), what.list()->items.end());
+      if (what.string()) out += *what.string();
+      else all.insert(all.end(), what.list()->items.begin(), what.list()->items.end());
     }
     if (what.string()) return out;
     return make_list(std::move(all), what.list()->is_tuple);
@@ -193,9 +191,8 @@ Value Interpreter::global(const std::string& name) {
     });
   for (const char* known : {"lipsum", "cycler", "joiner"})
     if (name == known)
-      return function([](const Call& c) {
-        return c.in.fail(c.place, "the function `" + c.name + "` is not carried out", "template-unsupported");
-      });
+      return function(
+          [](const Call& c) { return c.in.fail(c.place, "the function `" + c.name + "` is not carried out", "template-unsupported"); });
   return Undefined{name};
 }
 
@@ -248,8 +245,8 @@ std::optional<bool> Interpreter::call_test(const Call& c) {
     const Value* with = other();
     return with && equal(v, *with) == (n[0] == 'e' || n[0] == '=');
   }
-  constexpr std::pair<std::string_view, std::string_view> orders[] = {
-      {"lt", "<"}, {"lessthan", "<"}, {"le", "<="}, {"gt", ">"}, {"greaterthan", ">"}, {"ge", ">="}};
+  constexpr std::pair<std::string_view, std::string_view> orders[] = {{"lt", "<"}, {"lessthan", "<"},    {"le", "<="},
+                                                                      {"gt", ">"}, {"greaterthan", ">"}, {"ge", ">="}};
   for (const auto& [word, sign] : orders) {
     if (n != word && n != sign) continue;
     const Value* with = other();
@@ -263,15 +260,16 @@ std::optional<bool> Interpreter::call_test(const Call& c) {
 
 bool Interpreter::is_method(const Value& object, std::string_view name) {
   constexpr std::string_view of_strings[] = {
-      "capitalize", "casefold", "center", "count", "encode", "endswith", "expandtabs", "find", "format", "format_map", "index",
-      "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isprintable", "isspace",
-      "istitle", "isupper", "join", "ljust", "lower", "lstrip", "maketrans", "partition", "removeprefix", "removesuffix", "replace",
-      "rfind", "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "swapcase", "title",
-      "translate", "upper", "zfill"};
-  constexpr std::string_view of_lists[] = {"append", "clear", "copy", "count", "extend", "index",
+      "capitalize",   "casefold",   "center",    "count",       "encode",    "endswith",     "expandtabs",   "find",
+      "format",       "format_map", "index",     "isalnum",     "isalpha",   "isascii",      "isdecimal",    "isdigit",
+      "isidentifier", "islower",    "isnumeric", "isprintable", "isspace",   "istitle",      "isupper",      "join",
+      "ljust",        "lower",      "lstrip",    "maketrans",   "partition", "removeprefix", "removesuffix", "replace",
+      "rfind",        "rindex",     "rjust",     "rpartition",  "rsplit",    "rstrip",       "split",        "splitlines",
+      "startswith",   "strip",      "swapcase",  "title",       "translate", "upper",        "zfill"};
+  constexpr std::string_view of_lists[] = {"append", "clear", "copy",   "count",   "extend", "index",
                                            "insert", "pop",   "remove", "reverse", "sort"};
-  constexpr std::string_view of_dicts[] = {"clear", "copy", "fromkeys", "get", "items", "keys",
-                                           "pop", "popitem", "setdefault", "update", "values"};
+  constexpr std::string_view of_dicts[] = {"clear", "copy",    "fromkeys",   "get",    "items", "keys",
+                                           "pop",   "popitem", "setdefault", "update", "values"};
   const auto among = [&](const auto& names) { return std::find(std::begin(names), std::end(names), name) != std::end(names); };
   return object.string() ? among(of_strings) : object.list() ? among(of_lists) : object.dict() && among(of_dicts);
 }
@@ -350,8 +348,8 @@ std::vector<Value> lines_of(std::string_view text, bool keep_ends) {
     const utf8::Character c = utf8::next(text, at);
     const std::size_t end = at;
     at += c.size;
-    const bool ends = (c.code >= 0xA && c.code <= 0xD) || (c.code >= 0x1C && c.code <= 0x1E) || c.code == 0x85 || c.code == 0x2028 ||
-                      c.code == 0x2029;
+    const bool ends =
+        (c.code >= 0xA && c.code <= 0xD) || (c.code >= 0x1C && c.code <= 0x1E) || c.code == 0x85 || c.code == 0x2028 || c.code == 0x2029;
     if (!ends) continue;
     if (c.code == '\r' && at < text.size() && text[at] == '\n') ++at;
     lines.emplace_back(text.substr(begin, (keep_ends ? at : end) - begin));

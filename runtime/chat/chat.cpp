@@ -43,9 +43,9 @@ Status add_tokens(const Json& config, const std::string& file, JsonObject& token
 void add_tokens(const Metadata& metadata, JsonObject& tokens) {
   const auto vocabulary = metadata.find("tokenizer.ggml.tokens");
   if (!vocabulary) return;
-  constexpr std::pair<const char*, const char*> names[] = {
-      {"bos", "bos_token"},       {"eos", "eos_token"}, {"unknown", "unk_token"}, {"seperator", "sep_token"},
-      {"padding", "pad_token"},   {"cls", "cls_token"}, {"mask", "mask_token"}};
+  constexpr std::pair<const char*, const char*> names[] = {{"bos", "bos_token"},       {"eos", "eos_token"},     {"unknown", "unk_token"},
+                                                           {"seperator", "sep_token"}, {"padding", "pad_token"}, {"cls", "cls_token"},
+                                                           {"mask", "mask_token"}};
   for (const auto& [key, name] : names) {
     const auto id = metadata.find("tokenizer.ggml." + std::string(key) + "_token_id");
     const auto number = id ? id->as_uint() : std::nullopt;

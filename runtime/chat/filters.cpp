@@ -53,12 +53,10 @@ Value tojson(Interpreter& in, const Call& c) {
   style.ensure_ascii = flag(c, 1, "ensure_ascii", false);
   style.sort_keys = flag(c, 4, "sort_keys", false);
   if (const Value* indent = c.find(2, "indent"); indent && !indent->is_none()) {
-    if (indent->string())
-      style.indent = *indent->string();
+    if (indent->string()) style.indent = *indent->string();
     else if (indent->integer())
       style.indent = std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(*indent->integer(), 0, 64)), ' ');
-    else
-      return in.fail(c.place, "tojson: `indent` is " + type_name(*indent) + ", expected a whole number or string");
+    else return in.fail(c.place, "tojson: `indent` is " + type_name(*indent) + ", expected a whole number or string");
     style.item_separator = ",";
   }
   if (const Value* separators = c.find(3, "separators"); separators && !separators->is_none()) {
@@ -200,8 +198,7 @@ Value select(Interpreter& in, const Call& c) {
       Call inner{in, c.place, *c.arguments[test_at].string(), {what}, c.named};
       inner.arguments.insert(inner.arguments.end(), c.arguments.begin() + static_cast<std::ptrdiff_t>(test_at) + 1, c.arguments.end());
       const auto tested = in.call_test(inner);
-      if (!tested)
-        return in.fail(c.place, "the test `" + printable(inner.name) + "` is not carried out", "template-unsupported");
+      if (!tested) return in.fail(c.place, "the test `" + printable(inner.name) + "` is not carried out", "template-unsupported");
       holds = *tested;
     }
     if (holds != rejects) result.push_back(v);
@@ -223,7 +220,8 @@ bool sort_by(Interpreter& in, const Call& c, std::vector<std::pair<Value, Value>
   // What has no order is found first, as the sort needs a whole one.
   for (std::size_t i = 1; i < rows.size(); ++i)
     if (!compare(rows[0].first, rows[i].first)) ordered = false;
-  if (!ordered || std::any_of(rows.begin(), rows.end(), [](const auto& r) { return r.first.list() || (r.first.is_float() && std::isnan(*r.first.number())); })) {
+  if (!ordered || std::any_of(rows.begin(), rows.end(),
+                              [](const auto& r) { return r.first.list() || (r.first.is_float() && std::isnan(*r.first.number())); })) {
     in.fail(c.place, c.name + ": the values have no order");
     return false;
   }
@@ -314,9 +312,7 @@ Value reverse(Interpreter& in, const Call& c) {
   return out;
 }
 
-Value to_list(Interpreter& in, const Call& c) {
-  return c.only({"value"}, 1) ? make_list(in.items(c.place, c.arguments[0])) : Value();
-}
+Value to_list(Interpreter& in, const Call& c) { return c.only({"value"}, 1) ? make_list(in.items(c.place, c.arguments[0])) : Value(); }
 
 Value to_string(Interpreter&, const Call& c) { return c.only({"value"}, 1) ? Value(text_of(c)) : Value(); }
 Value as_it_is(Interpreter&, const Call& c) { return c.only({"value"}, 1) ? c.arguments[0] : Value(); }
@@ -379,12 +375,10 @@ Value indent(Interpreter& in, const Call& c) {
   if (!c.only({"value", "width", "first", "blank"}, 1)) return {};
   std::string step(4, ' ');
   if (const Value* width = c.find(1, "width")) {
-    if (width->string())
-      step = *width->string();
+    if (width->string()) step = *width->string();
     else if (width->integer() && *width->integer() >= 0 && *width->integer() <= 1000)
       step = std::string(static_cast<std::size_t>(*width->integer()), ' ');
-    else
-      return in.fail(c.place, "indent: `width` is a number from 0 to 1000, or a string");
+    else return in.fail(c.place, "indent: `width` is a number from 0 to 1000, or a string");
   }
   const bool first = flag(c, 2, "first", false), blank = flag(c, 3, "blank", false);
   const std::string text = text_of(c);
@@ -442,13 +436,44 @@ Value wordcount(Interpreter& in, const Call& c) {
   return count;
 }
 
-constexpr std::pair<std::string_view, Filter> filters[] = {
-    {"abs", absolute}, {"attr", attr}, {"batch", batch}, {"capitalize", letters}, {"count", length}, {"d", default_},
-    {"default", default_}, {"dictsort", dictsort}, {"first", first_or_last}, {"float", to_float}, {"indent", indent}, {"int", to_int},
-    {"items", items}, {"join", join}, {"last", first_or_last}, {"length", length}, {"list", to_list}, {"lower", letters}, {"map", map},
-    {"max", min_or_max}, {"min", min_or_max}, {"reject", select}, {"rejectattr", select}, {"replace", replace}, {"reverse", reverse},
-    {"round", round}, {"safe", as_it_is}, {"select", select}, {"selectattr", select}, {"sort", sort}, {"string", to_string}, {"sum", sum},
-    {"title", letters}, {"tojson", tojson}, {"trim", trim}, {"unique", unique}, {"upper", letters}, {"wordcount", wordcount}};
+constexpr std::pair<std::string_view, Filter> filters[] = {{"abs", absolute},
+                                                           {"attr", attr},
+                                                           {"batch", batch},
+                                                           {"capitalize", letters},
+                                                           {"count", length},
+                                                           {"d", default_},
+                                                           {"default", default_},
+                                                           {"dictsort", dictsort},
+                                                           {"first", first_or_last},
+                                                           {"float", to_float},
+                                                           {"indent", indent},
+                                                           {"int", to_int},
+                                                           {"items", items},
+                                                           {"join", join},
+                                                           {"last", first_or_last},
+                                                           {"length", length},
+                                                           {"list", to_list},
+                                                           {"lower", letters},
+                                                           {"map", map},
+                                                           {"max", min_or_max},
+                                                           {"min", min_or_max},
+                                                           {"reject", select},
+                                                           {"rejectattr", select},
+                                                           {"replace", replace},
+                                                           {"reverse", reverse},
+                                                           {"round", round},
+                                                           {"safe", as_it_is},
+                                                           {"select", select},
+                                                           {"selectattr", select},
+                                                           {"sort", sort},
+                                                           {"string", to_string},
+                                                           {"sum", sum},
+                                                           {"title", letters},
+                                                           {"tojson", tojson},
+                                                           {"trim", trim},
+                                                           {"unique", unique},
+                                                           {"upper", letters},
+                                                           {"wordcount", wordcount}};
 
 }  // namespace
 

@@ -16,8 +16,8 @@ const Value* Call::find(std::size_t position, std::string_view argument) const {
 
 bool Call::only(std::vector<std::string_view> names, std::size_t unnamed) const {
   if (arguments.size() > names.size()) {
-    in.fail(place, name + " takes at most " + counted(names.size() - unnamed, "argument") + ", not " +
-                       std::to_string(arguments.size() - unnamed));
+    in.fail(place,
+            name + " takes at most " + counted(names.size() - unnamed, "argument") + ", not " + std::to_string(arguments.size() - unnamed));
     return false;
   }
   for (const auto& [given, value] : named) {
@@ -81,8 +81,7 @@ Result<std::string> Interpreter::run(const Node& root, const Json& context) {
 
 Interpreter::Flow Interpreter::statement(const Node& node, const ScopePointer& scope, std::string& out) {
   const Deeper deeper(depth_);
-  if (deeper.depth > options_.max_depth)
-    fail(node.place, "nested deeper than " + std::to_string(options_.max_depth), "template-limit");
+  if (deeper.depth > options_.max_depth) fail(node.place, "nested deeper than " + std::to_string(options_.max_depth), "template-limit");
   if (!work(node.place, 1)) return Flow::on;
   switch (node.kind) {
     case NodeKind::text: print(node.place, out, node.name); break;
@@ -151,8 +150,7 @@ Interpreter::Flow Interpreter::for_loop(const Node& node, const ScopePointer& sc
   return ok() ? for_each(node, iterable, scope, out, 1) : Flow::on;
 }
 
-Interpreter::Flow Interpreter::for_each(const Node& node, const Value& iterable, const ScopePointer& scope, std::string& out,
-                                        int depth) {
+Interpreter::Flow Interpreter::for_each(const Node& node, const Value& iterable, const ScopePointer& scope, std::string& out, int depth) {
   std::vector<Value> all = items(node.place, iterable);
   if (node.children[2]) {  // those that fulfil the condition count
     std::vector<Value> kept;
@@ -164,8 +162,7 @@ Interpreter::Flow Interpreter::for_each(const Node& node, const Value& iterable,
     }
     all.swap(kept);
   }
-  if (all.empty() && node.children[4] && ok())
-    return statement(*node.children[4], std::make_shared<Scope>(Scope{scope, {}}), out);
+  if (all.empty() && node.children[4] && ok()) return statement(*node.children[4], std::make_shared<Scope>(Scope{scope, {}}), out);
   const auto count = static_cast<std::int64_t>(all.size());
   // What loop.changed() was last called with.
   const auto last_change = std::make_shared<std::optional<Value>>();
@@ -185,26 +182,28 @@ Interpreter::Flow Interpreter::for_each(const Node& node, const Value& iterable,
                    {"previtem", i > 0 ? all[static_cast<std::size_t>(i - 1)] : Value(Undefined{"loop.previtem"})},
                    {"nextitem", i + 1 < count ? all[static_cast<std::size_t>(i + 1)] : Value(Undefined{"loop.nextitem"})}};
     loop->set("cycle", std::make_shared<Callable>(Callable{"loop.cycle", [i](const Call& c) -> Value {
-                if (c.arguments.empty()) return c.in.fail(c.place, "loop.cycle() needs something to go through");
-                return c.arguments[static_cast<std::size_t>(i) % c.arguments.size()];
-              }}));
+                                                             if (c.arguments.empty())
+                                                               return c.in.fail(c.place, "loop.cycle() needs something to go through");
+                                                             return c.arguments[static_cast<std::size_t>(i) % c.arguments.size()];
+                                                           }}));
     loop->set("changed", std::make_shared<Callable>(Callable{"loop.changed", [last_change](const Call& c) -> Value {
-                const Value now = make_list(c.arguments, true);
-                const bool changed = !*last_change || !equal(**last_change, now);
-                *last_change = now;
-                return changed;
-              }}));
+                                                               const Value now = make_list(c.arguments, true);
+                                                               const bool changed = !*last_change || !equal(**last_change, now);
+                                                               *last_change = now;
+                                                               return changed;
+                                                             }}));
     if (node.name == "recursive") {
       // Only while this pass through the loop is under way, which a scope that is gone tells.
       const std::weak_ptr<Scope> weak = scope;
       const Node* loop_node = &node;
       loop->set("__call__", std::make_shared<Callable>(Callable{"loop", [this, weak, loop_node, depth](const Call& c) -> Value {
-                  const ScopePointer outer = weak.lock();
-                  if (!outer || c.arguments.size() != 1) return c.in.fail(c.place, "loop() takes one list to go through");
-                  std::string inside;
-                  for_each(*loop_node, c.arguments[0], outer, inside, depth + 1);
-                  return Value(std::move(inside));
-                }}));
+                                                                  const ScopePointer outer = weak.lock();
+                                                                  if (!outer || c.arguments.size() != 1)
+                                                                    return c.in.fail(c.place, "loop() takes one list to go through");
+                                                                  std::string inside;
+                                                                  for_each(*loop_node, c.arguments[0], outer, inside, depth + 1);
+                                                                  return Value(std::move(inside));
+                                                                }}));
     }
     inner->names.insert_or_assign("loop", Value(std::move(loop)));
     assign(*node.children[0], all[static_cast<std::size_t>(i)], inner);
@@ -220,8 +219,7 @@ void Interpreter::assign(const Node& target, Value value, const ScopePointer& sc
     scope->names.insert_or_assign(target.name, std::move(value));
   } else if (target.kind == NodeKind::attribute) {
     const Value object = evaluate(*target.children[0], scope);
-    if (Namespace* space = object.name_space())
-      space->members.set(target.name, std::move(value));
+    if (Namespace* space = object.name_space()) space->members.set(target.name, std::move(value));
     else if (ok())
       fail(target.place, "only a namespace has attributes that can be set, and this is " + type_name(object), "template-error",
            "{% set ns = namespace(x=1) %} makes one");
@@ -235,31 +233,31 @@ void Interpreter::assign(const Node& target, Value value, const ScopePointer& sc
 
 Value Interpreter::macro(const Node& node, const ScopePointer& scope) {
   held_scopes_.push_back(scope);
-  return std::make_shared<Callable>(Callable{"macro " + node.name, [this, &node, scope](const Call& c) -> Value {
-    if (c.arguments.size() > node.named.size())
-      return fail(c.place, "the macro `" + node.name + "` takes " + counted(node.named.size(), "argument") + ", not " +
-                               std::to_string(c.arguments.size()));
-    const auto inner = std::make_shared<Scope>(Scope{scope, {}});
-    inner->names.insert_or_assign("caller", Undefined{"caller"});
-    for (const auto& [name, value] : c.named) {
-      const auto known = std::find_if(node.named.begin(), node.named.end(), [&](const auto& p) { return p.first == name; });
-      if (known == node.named.end() && name != "caller")
-        return fail(c.place, "the macro `" + node.name + "` has no argument `" + printable(name) + "`");
-      if (known != node.named.end() && known - node.named.begin() < static_cast<std::ptrdiff_t>(c.arguments.size()))
-        return fail(c.place, "the argument `" + printable(name) + "` of the macro `" + node.name + "` is given twice");
-      inner->names.insert_or_assign(name, value);
-    }
-    for (std::size_t i = 0; i < node.named.size() && ok(); ++i) {
-      const auto& [name, otherwise] = node.named[i];
-      if (i < c.arguments.size())
-        inner->names.insert_or_assign(name, c.arguments[i]);
-      else if (!inner->names.contains(name))
-        inner->names.insert_or_assign(name, otherwise ? evaluate(*otherwise, inner) : Value(Undefined{name}));
-    }
-    std::string out;
-    if (ok()) statement(*node.children[0], inner, out);
-    return Value(std::move(out));
-  }});
+  return std::make_shared<Callable>(
+      Callable{"macro " + node.name, [this, &node, scope](const Call& c) -> Value {
+                 if (c.arguments.size() > node.named.size())
+                   return fail(c.place, "the macro `" + node.name + "` takes " + counted(node.named.size(), "argument") + ", not " +
+                                            std::to_string(c.arguments.size()));
+                 const auto inner = std::make_shared<Scope>(Scope{scope, {}});
+                 inner->names.insert_or_assign("caller", Undefined{"caller"});
+                 for (const auto& [name, value] : c.named) {
+                   const auto known = std::find_if(node.named.begin(), node.named.end(), [&](const auto& p) { return p.first == name; });
+                   if (known == node.named.end() && name != "caller")
+                     return fail(c.place, "the macro `" + node.name + "` has no argument `" + printable(name) + "`");
+                   if (known != node.named.end() && known - node.named.begin() < static_cast<std::ptrdiff_t>(c.arguments.size()))
+                     return fail(c.place, "the argument `" + printable(name) + "` of the macro `" + node.name + "` is given twice");
+                   inner->names.insert_or_assign(name, value);
+                 }
+                 for (std::size_t i = 0; i < node.named.size() && ok(); ++i) {
+                   const auto& [name, otherwise] = node.named[i];
+                   if (i < c.arguments.size()) inner->names.insert_or_assign(name, c.arguments[i]);
+                   else if (!inner->names.contains(name))
+                     inner->names.insert_or_assign(name, otherwise ? evaluate(*otherwise, inner) : Value(Undefined{name}));
+                 }
+                 std::string out;
+                 if (ok()) statement(*node.children[0], inner, out);
+                 return Value(std::move(out));
+               }});
 }
 
 Value Interpreter::variable(const Node& node, const ScopePointer& scope) {
@@ -297,14 +295,15 @@ Value Interpreter::call(Place place, const Value& function, std::vector<Value> a
 Value Interpreter::attribute(Place place, const Value& object, const std::string& name) {
   if (!ok()) return {};
   if (const Undefined* u = object.undefined())
-    return fail(place, (u->name.empty() ? "the value" : "`" + printable(u->name) + "`") + " is undefined, so it has no `" +
-                           printable(name) + "`");
+    return fail(place,
+                (u->name.empty() ? "the value" : "`" + printable(u->name) + "`") + " is undefined, so it has no `" + printable(name) + "`");
   if (is_method(object, name)) {
-    return std::make_shared<Callable>(Callable{name, [object](const Call& c) -> Value {
-      std::optional<Value> result = c.in.call_method(object, c);
-      if (result) return std::move(*result);
-      return c.in.fail(c.place, "the method `" + c.name + "` of " + type_name(object) + " is not carried out", "template-unsupported");
-    }});
+    return std::make_shared<Callable>(Callable{
+        name, [object](const Call& c) -> Value {
+          std::optional<Value> result = c.in.call_method(object, c);
+          if (result) return std::move(*result);
+          return c.in.fail(c.place, "the method `" + c.name + "` of " + type_name(object) + " is not carried out", "template-unsupported");
+        }});
   }
   if (Namespace* space = object.name_space()) {
     if (const Value* found = space->members.find(name)) return *found;
@@ -368,8 +367,7 @@ std::vector<Value> Interpreter::items(Place place, const Value& value) {
 
 Value Interpreter::evaluate(const Node& node, const ScopePointer& scope) {
   const Deeper deeper(depth_);
-  if (deeper.depth > options_.max_depth)
-    fail(node.place, "nested deeper than " + std::to_string(options_.max_depth), "template-limit");
+  if (deeper.depth > options_.max_depth) fail(node.place, "nested deeper than " + std::to_string(options_.max_depth), "template-limit");
   if (!work(node.place, 1)) return {};
   const auto child = [&](std::size_t i) { return evaluate(*node.children[i], scope); };
   switch (node.kind) {
@@ -459,8 +457,7 @@ Value Interpreter::compared(const Node& node, const ScopePointer& scope) {
       holds = contains(node.place, right, left) == (sign == "in");
     } else {
       const auto order = compare(left, right);
-      if (!order)
-        return fail(node.place, "`" + sign + "` between " + type_name(left) + " and " + type_name(right) + " has no meaning");
+      if (!order) return fail(node.place, "`" + sign + "` between " + type_name(left) + " and " + type_name(right) + " has no meaning");
       holds = sign == "<" ? *order < 0 : sign == "<=" ? *order <= 0 : sign == ">" ? *order > 0 : *order >= 0;
     }
     if (!holds) return false;
@@ -498,10 +495,8 @@ Value Interpreter::sliced(const Node& node, const ScopePointer& scope) {
   std::string text;
   for (std::int64_t i = begin; step > 0 ? i < end : i > end;) {
     const auto at = static_cast<std::size_t>(i);
-    if (object.list())
-      values.push_back(object.list()->items[at]);
-    else
-      text.append(letters[at]);
+    if (object.list()) values.push_back(object.list()->items[at]);
+    else text.append(letters[at]);
     if (step > 0 ? step >= end - i : step <= end - i) break;
     i += step;
   }

@@ -8,8 +8,8 @@
 namespace modelc::chat {
 
 Error error_at(std::string kind, const std::string& name, Place place, const std::string& message, std::string help) {
-  return {std::move(kind), name + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + message,
-          {}, std::move(help)};
+  return {
+      std::move(kind), name + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + message, {}, std::move(help)};
 }
 
 namespace {
@@ -72,10 +72,8 @@ class Lexer {
 
   // What follows the end of a block or comment: its line end goes, unless '+' says otherwise.
   void after_block(char sign) {
-    if (sign == '-')
-      skip_space();
-    else if (sign != '+' && at_ < text_.size() && text_[at_] == '\n')
-      go(at_ + 1);
+    if (sign == '-') skip_space();
+    else if (sign != '+' && at_ < text_.size() && text_[at_] == '\n') go(at_ + 1);
     line_starts_ = text_[at_ - 1] == '\n';
   }
 
@@ -166,8 +164,7 @@ class Lexer {
     std::vector<char> open;  // brackets
     while (!error_) {
       skip_space();
-      if (at_ >= text_.size())
-        return fail(begin, std::string(block ? "`{%`" : "`{{`") + " is not ended by `" + std::string(close) + "`");
+      if (at_ >= text_.size()) return fail(begin, std::string(block ? "`{%`" : "`{{`") + " is not ended by `" + std::string(close) + "`");
       const char c = text_[at_];
       if (open.empty()) {
         const bool signed_end = (c == '-' || (c == '+' && block)) && std::string_view(text_).substr(at_ + 1).starts_with(close);
@@ -210,8 +207,8 @@ class Lexer {
     if (c == '(' || c == '[' || c == '{') open.push_back(c == '(' ? ')' : c == '[' ? ']' : '}');
     if (c == ')' || c == ']' || c == '}') {
       if (open.empty() || open.back() != c)
-        return fail(place_, std::string("`") + c + "` closes nothing" +
-                                (open.empty() ? "" : std::string(", expected `") + open.back() + "`"));
+        return fail(place_,
+                    std::string("`") + c + "` closes nothing" + (open.empty() ? "" : std::string(", expected `") + open.back() + "`"));
       open.pop_back();
     }
     add(TokenKind::sign, std::string(1, c));
@@ -286,8 +283,13 @@ class Lexer {
         case 'x': code(2); break;
         case 'u': code(4); break;
         case 'U': code(8); break;
-        case '\\': case '\'': case '"': out += c; break;
-        default: out += '\\'; out += c; break;
+        case '\\':
+        case '\'':
+        case '"': out += c; break;
+        default:
+          out += '\\';
+          out += c;
+          break;
       }
       if (error_) return;
     }

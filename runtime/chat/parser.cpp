@@ -96,8 +96,7 @@ class Parser {
     node->name = std::move(name);
     return node;
   }
-  template <class... C>
-  NodePointer make_with(NodeKind kind, Place place, std::string name, C... children) const {
+  template <class... C> NodePointer make_with(NodeKind kind, Place place, std::string name, C... children) const {
     NodePointer node = make(kind, place, std::move(name));
     (node->children.push_back(std::move(children)), ...);
     return node;
@@ -123,17 +122,14 @@ class Parser {
         const Place place = now().place;
         next();
         body->children.push_back(make_with(NodeKind::output, place, "", tuple_expression(true)));
-        if (now().kind != TokenKind::value_end)
-          fail(now().place, "expected `}}`, found " + found());
-        else
-          next();
+        if (now().kind != TokenKind::value_end) fail(now().place, "expected `}}`, found " + found());
+        else next();
       } else if (now().kind == TokenKind::block_begin) {
         next();
         if (now().kind == TokenKind::name && std::find(ends.begin(), ends.end(), now().text) != ends.end()) return body;
         statement(*body);
       } else {
-        if (ends.size() > 0)
-          fail(block_, "the block is not ended: expected `" + std::string(*(ends.end() - 1)) + "`");
+        if (ends.size() > 0) fail(block_, "the block is not ended: expected `" + std::string(*(ends.end() - 1)) + "`");
         return body;
       }
     }
@@ -312,8 +308,8 @@ class Parser {
   }
 
   bool ends_tuple() const {
-    return now().kind == TokenKind::block_end || now().kind == TokenKind::value_end || now().kind == TokenKind::end ||
-           is_sign(")") || is_name("recursive");
+    return now().kind == TokenKind::block_end || now().kind == TokenKind::value_end || now().kind == TokenKind::end || is_sign(")") ||
+           is_name("recursive");
   }
   NodePointer tuple_expression(bool with_choice) {
     const Place place = now().place;
@@ -397,8 +393,7 @@ class Parser {
   }
   NodePointer product() {
     NodePointer left = power();
-    while (!error_ && (is_sign("*") || is_sign("/") || is_sign("//") || is_sign("%")))
-      left = binary(std::move(left), &Parser::power);
+    while (!error_ && (is_sign("*") || is_sign("/") || is_sign("//") || is_sign("%"))) left = binary(std::move(left), &Parser::power);
     return left;
   }
   NodePointer power() {
@@ -551,8 +546,7 @@ class Parser {
       parts[part] = expression();
     }
     expect_sign("]");
-    if (slice)
-      return make_with(NodeKind::slice, place, "", std::move(node), std::move(parts[0]), std::move(parts[1]), std::move(parts[2]));
+    if (slice) return make_with(NodeKind::slice, place, "", std::move(node), std::move(parts[0]), std::move(parts[1]), std::move(parts[2]));
     if (!parts[0]) fail(place, "expected an expression in `[]`");
     return make_with(NodeKind::item, place, "", std::move(node), std::move(parts[0]));
   }
@@ -597,12 +591,10 @@ class Parser {
         node = make_with(NodeKind::test, place, std::move(name), std::move(node));
         const bool argument = now().kind == TokenKind::string || now().kind == TokenKind::whole || now().kind == TokenKind::number ||
                               is_sign("[") || is_sign("{") ||
-                              (now().kind == TokenKind::name && !is_name("else") && !is_name("or") && !is_name("and") &&
-                               !is_name("is") && !is_name("if") && !is_name("in") && !is_name("not") && !is_name("recursive"));
-        if (is_sign("("))
-          arguments(*node);
-        else if (argument)
-          node->children.push_back(postfix(primary()));
+                              (now().kind == TokenKind::name && !is_name("else") && !is_name("or") && !is_name("and") && !is_name("is") &&
+                               !is_name("if") && !is_name("in") && !is_name("not") && !is_name("recursive"));
+        if (is_sign("(")) arguments(*node);
+        else if (argument) node->children.push_back(postfix(primary()));
         if (negated) node = make_with(NodeKind::not_, place, "", std::move(node));
       } else if (is_sign("(")) {
         NodePointer call = make_with(NodeKind::call, place, "", std::move(node));

@@ -39,20 +39,26 @@ enum class NodeKind : std::uint8_t {
   call_block,  // [call, macro]
   filter_block,  // [filter chain, body]
   with,        // [body, targets and values by turns]
-  break_, continue_,
+  break_,
+  continue_,
   // Expressions
   constant,    // value
   variable,    // name
   captured,    // what a block has printed
-  list, tuple, dict,  // children; of a dict keys and values by turns
+  list,
+  tuple,
+  dict,  // children; of a dict keys and values by turns
   attribute,   // [object]; name
   item,        // [object, key]
   slice,       // [object, begin, end, step], null where left out
   call,        // [function, arguments...]; named: arguments by name
   filter,      // [value, arguments...]; name, named
   test,        // [value, arguments...]; name, named
-  not_, negative, positive,  // [operand]
-  and_, or_,   // [left, right]
+  not_,
+  negative,
+  positive,  // [operand]
+  and_,
+  or_,   // [left, right]
   binary,      // [left, right]; name: the sign
   compare,     // [operand, operand...]; names: the signs between them
   choice,      // [condition, then, else or null]

@@ -18,8 +18,7 @@ ChatTemplate::~ChatTemplate() = default;
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const std::string& name) {
   constexpr std::size_t longest = std::size_t{4} << 20;
-  if (source.size() > longest)
-    return Error{"template-limit", name + " has " + human_bytes(source.size()) + ", more than 4 MB", {}, {}};
+  if (source.size() > longest) return Error{"template-limit", name + " has " + human_bytes(source.size()) + ", more than 4 MB", {}, {}};
   if (!is_utf8(source)) return Error{"template-syntax", name + " is not UTF-8", {}, {}};
   Result<chat::NodePointer> root = chat::parse_template(source, name);
   if (!root) return std::move(root.error());

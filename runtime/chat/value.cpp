@@ -38,10 +38,8 @@ Value* Dict::find(std::string_view key) {
 }
 
 void Dict::set(std::string_view key, Value value) {
-  if (Value* found = find(key))
-    *found = std::move(value);
-  else
-    items.emplace_back(key, std::move(value));
+  if (Value* found = find(key)) *found = std::move(value);
+  else items.emplace_back(key, std::move(value));
 }
 
 Value from_json(const Json& json) {
@@ -117,8 +115,7 @@ bool equal(const Value& a, const Value& b, int depth) {
 std::optional<int> compare(const Value& a, const Value& b, int depth) {
   if (depth <= 0) return std::nullopt;
   const auto sign = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
-  if (a.is_number() && b.is_number())
-    return a.integer() && b.integer() ? sign(*a.integer(), *b.integer()) : sign(*a.number(), *b.number());
+  if (a.is_number() && b.is_number()) return a.integer() && b.integer() ? sign(*a.integer(), *b.integer()) : sign(*a.number(), *b.number());
   if (a.string() && b.string()) return sign(*a.string(), *b.string());  // by code as UTF-8 is by byte
   if (a.list() && b.list()) {
     const auto &x = a.list()->items, &y = b.list()->items;
@@ -146,8 +143,7 @@ std::string float_text(double value) {
   const auto count = static_cast<int>(digits.size());
   if (exponent < 0) return out + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
   if (count <= exponent + 1) return out + digits + std::string(static_cast<std::size_t>(exponent + 1 - count), '0') + ".0";
-  return out + digits.substr(0, static_cast<std::size_t>(exponent) + 1) + "." +
-         digits.substr(static_cast<std::size_t>(exponent) + 1);
+  return out + digits.substr(0, static_cast<std::size_t>(exponent) + 1) + "." + digits.substr(static_cast<std::size_t>(exponent) + 1);
 }
 
 namespace {
@@ -182,10 +178,8 @@ void append_string_repr(std::string& out, std::string_view text) {
 
 void append_text(std::string& out, const Value& v, std::size_t limit) {
   if (v.is_undefined()) return;
-  if (v.string())
-    out += *v.string();
-  else
-    append_repr(out, v, limit);
+  if (v.string()) out += *v.string();
+  else append_repr(out, v, limit);
 }
 
 void append_json_string(std::string& out, std::string_view text, bool ensure_ascii) {
@@ -272,8 +266,7 @@ void append_repr(std::string& out, const Value& v, std::size_t limit, int depth)
   }
 }
 
-std::optional<std::string> append_json(std::string& out, const Value& v, const JsonStyle& style, std::size_t limit,
-                                       int depth) {
+std::optional<std::string> append_json(std::string& out, const Value& v, const JsonStyle& style, std::size_t limit, int depth) {
   if (out.size() > limit) return std::nullopt;  // the caller looks at the size
   if (depth > 60) return "tojson: nested deeper than 60";
   const auto line = [&](int level) {
@@ -306,8 +299,7 @@ std::optional<std::string> append_json(std::string& out, const Value& v, const J
   } else if (v.dict()) {
     std::vector<const std::pair<std::string, Value>*> items;
     for (const auto& item : v.dict()->items) items.push_back(&item);
-    if (style.sort_keys)
-      std::stable_sort(items.begin(), items.end(), [](const auto* x, const auto* y) { return x->first < y->first; });
+    if (style.sort_keys) std::stable_sort(items.begin(), items.end(), [](const auto* x, const auto* y) { return x->first < y->first; });
     out += '{';
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (i > 0) out += style.item_separator;

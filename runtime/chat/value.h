@@ -70,8 +70,7 @@ class Value {
   bool same(const Value& other) const;
 
  private:
-  template <class T>
-  T* pointer() const {
+  template <class T> T* pointer() const {
     const auto* p = std::get_if<std::shared_ptr<T>>(&v_);
     return p ? p->get() : nullptr;
   }
@@ -93,9 +92,7 @@ struct Namespace {
   Dict members;
 };
 
-inline Value make_list(std::vector<Value> items, bool is_tuple = false) {
-  return std::make_shared<List>(List{std::move(items), is_tuple});
-}
+inline Value make_list(std::vector<Value> items, bool is_tuple = false) { return std::make_shared<List>(List{std::move(items), is_tuple}); }
 
 Value from_json(const Json& json);
 
@@ -118,8 +115,7 @@ struct JsonStyle {
   bool ensure_ascii = false, sort_keys = false;
 };
 // json.dumps; gives what is wrong, if anything.
-std::optional<std::string> append_json(std::string& out, const Value& value, const JsonStyle& style, std::size_t limit,
-                                       int depth = 0);
+std::optional<std::string> append_json(std::string& out, const Value& value, const JsonStyle& style, std::size_t limit, int depth = 0);
 
 // Characters of Python's str: positions count characters, not bytes.
 std::vector<std::string_view> characters(std::string_view text);

@@ -74,7 +74,8 @@ Result<Adapter> Adapter::open(const std::string& folder, FileAccess access) {
   auto file = read_json_file(folder + "/" + config_name, {.name = config_name, .max_bytes = max_config_bytes});
   if (!file) {
     file.error().notes.push_back("adapter " + quote(folder, 1000));
-    if (file.error().kind == "no-such-file") file.error().help = "an adapter is a folder with adapter_config.json and adapter_model.safetensors";
+    if (file.error().kind == "no-such-file")
+      file.error().help = "an adapter is a folder with adapter_config.json and adapter_model.safetensors";
     return std::move(file.error());
   }
   auto config = read_adapter_config(file->root, config_name);
@@ -93,13 +94,17 @@ Result<Adapter> Adapter::open(const std::string& folder, FileAccess access) {
     return Error{kind, "adapter_model.safetensors: " + std::move(what), {"adapter " + quote(folder, 1000)}, std::move(help)};
   };
 
-  struct Pair { const TensorInfo *a = nullptr, *b = nullptr; };
+  struct Pair {
+    const TensorInfo *a = nullptr, *b = nullptr;
+  };
   std::map<std::pair<std::string, bool>, Pair> pairs;      // by module, and whether it is an embedding's
   for (const TensorInfo& t : tensors.tensors()) {
     std::string why;
     const auto part = part_of(t.name, why);
     if (!part) return refuse("adapter-tensor", "tensor " + quote(t.name) + ": " + why);
-    if (!is_float(t.encoding)) return refuse("adapter-tensor", "tensor " + quote(t.name) + " is " + std::string(name(t.encoding)) + ", which stands for no real numbers");
+    if (!is_float(t.encoding))
+      return refuse("adapter-tensor",
+                    "tensor " + quote(t.name) + " is " + std::string(name(t.encoding)) + ", which stands for no real numbers");
     const bool embedding = part->kind == Part::Kind::embedding_a || part->kind == Part::Kind::embedding_b;
     Pair& pair = pairs[{part->module, embedding}];
     if (part->kind == Part::Kind::a || part->kind == Part::Kind::embedding_a) pair.a = &t;
@@ -115,11 +120,15 @@ Result<Adapter> Adapter::open(const std::string& folder, FileAccess access) {
                     "the file is not whole; download or write it again");
     const TensorShape &a = pair.a->shape, &b = pair.b->shape;
     if (a.size() != 2 || b.size() != 2)
-      return refuse("adapter-tensor", "of " + quote(module) + " A is " + shape_text(a) + " and B is " + shape_text(b) + ": adapters of matrices are carried out");
-    if (!element_count(TensorShape{b[0], a[1]})) return refuse("adapter-tensor", "of " + quote(module) + " B · A has more than 2^63 elements");
+      return refuse("adapter-tensor", "of " + quote(module) + " A is " + shape_text(a) + " and B is " + shape_text(b) +
+                                          ": adapters of matrices are carried out");
+    if (!element_count(TensorShape{b[0], a[1]}))
+      return refuse("adapter-tensor", "of " + quote(module) + " B · A has more than 2^63 elements");
     const std::int64_t rank = config->rank_of(module);
     if (a[0] != rank || b[1] != rank)
-      return refuse("adapter-config", "of " + quote(module) + " A is " + shape_text(a) + " and B is " + shape_text(b) + ", and the rank in adapter_config.json is " + std::to_string(rank),
+      return refuse("adapter-config",
+                    "of " + quote(module) + " A is " + shape_text(a) + " and B is " + shape_text(b) +
+                        ", and the rank in adapter_config.json is " + std::to_string(rank),
                     "both files must come from one adapter");
     if (!config->targets_module(module))
       return refuse("adapter-config", quote(module) + " has an adapter, and `target_modules` in adapter_config.json does not name it",
@@ -132,12 +141,13 @@ Result<Adapter> Adapter::open(const std::string& folder, FileAccess access) {
   }
   for (const std::string& t : config->targets)
     if (!used.contains(t))
-      return refuse("adapter-config", "no tensors for " + quote(t) + ", which `target_modules` in adapter_config.json names", "both files must come from one adapter");
+      return refuse("adapter-config", "no tensors for " + quote(t) + ", which `target_modules` in adapter_config.json names",
+                    "both files must come from one adapter");
   for (const std::string& saved : config->saved)
-    if (std::none_of(out.changes_.begin(), out.changes_.end(), [&](const Change& c) {
-          return c.a == nullptr && ("." + c.tensor).find("." + saved + ".") != std::string::npos;
-        }))
-      return refuse("adapter-config", "no tensors for " + quote(saved) + ", which `modules_to_save` in adapter_config.json names", "both files must come from one adapter");
+    if (std::none_of(out.changes_.begin(), out.changes_.end(),
+                     [&](const Change& c) { return c.a == nullptr && ("." + c.tensor).find("." + saved + ".") != std::string::npos; }))
+      return refuse("adapter-config", "no tensors for " + quote(saved) + ", which `modules_to_save` in adapter_config.json names",
+                    "both files must come from one adapter");
   if (out.changes_.empty()) return refuse("adapter-tensor", "it holds no tensor", "the file is not whole; download or write it again");
   return out;
 }
@@ -174,7 +184,12 @@ Result<std::vector<float>> Adapter::values(const Change& change) const {
 Result<AdapterMerge> AdapterMerge::bind(std::vector<Adapter> adapters, const std::vector<MappingWeight>& weights, const MappingRules& rules,
                                         const Mapping& mapping) {
   // The weights that each tensor of a safetensors checkpoint is part of, by any alternative of a `one_of`.
-  struct Place { std::size_t weight, input; std::shared_ptr<const TransformPlan> plan; std::size_t pick; TensorShape shape; };
+  struct Place {
+    std::size_t weight, input;
+    std::shared_ptr<const TransformPlan> plan;
+    std::size_t pick;
+    TensorShape shape;
+  };
   std::map<std::string, std::vector<Place>> places;
   WeightRules names(rules, weights);
   std::vector<std::string> all;
@@ -231,8 +246,8 @@ Result<AdapterMerge> AdapterMerge::bind(std::vector<Adapter> adapters, const std
         if (p.plan && c.a == nullptr) {
           use.plan = p.plan;
           if (use.plan->file().size() > 1) {
-            problems.push_back(printable(c.tensor) + " takes the place of one of several tensors that make " + printable(weights[p.weight].name) +
-                               ", which is not carried out");
+            problems.push_back(printable(c.tensor) + " takes the place of one of several tensors that make " +
+                               printable(weights[p.weight].name) + ", which is not carried out");
             continue;
           }
         } else if (p.plan) {
@@ -252,13 +267,18 @@ Result<AdapterMerge> AdapterMerge::bind(std::vector<Adapter> adapters, const std
       std::vector<std::string> here;
       for (std::size_t m : group.members) here.push_back(unknown[m]);
       const auto meant = near.instead_of(here);
-      problems.push_back(printable(group.text) + ": the adapter changes it, and the model has no such tensor" + (meant ? "; did you mean " + *meant + "?" : ""));
+      problems.push_back(printable(group.text) + ": the adapter changes it, and the model has no such tensor" +
+                         (meant ? "; did you mean " + *meant + "?" : ""));
     }
     for (const std::string& line : name_lines(merged, 6)) out.notes_.push_back("merged from " + printable(adapter->folder()) + ": " + line);
-    for (const std::string& line : name_lines(replaced, 6)) out.notes_.push_back("taken whole from " + printable(adapter->folder()) + ": " + line);
+    for (const std::string& line : name_lines(replaced, 6))
+      out.notes_.push_back("taken whole from " + printable(adapter->folder()) + ": " + line);
   }
   if (problems.empty()) return out;
-  Error e{"adapter", "an adapter does not fit the model: " + counted(problems.size(), "problem"), {}, "an adapter fits the model that it was trained on"};
+  Error e{"adapter",
+          "an adapter does not fit the model: " + counted(problems.size(), "problem"),
+          {},
+          "an adapter fits the model that it was trained on"};
   const std::size_t shown = std::min<std::size_t>(problems.size(), 40);
   e.notes.assign(problems.begin(), problems.begin() + static_cast<std::ptrdiff_t>(shown));
   if (shown < problems.size()) e.notes.push_back("… and " + counted(problems.size() - shown, "more problem"));

@@ -15,16 +15,27 @@ constexpr std::int64_t max_rank = 1 << 16;
 
 // Keys that say nothing about what the merged weights are.
 constexpr std::array<std::string_view, 18> ignored = {
-    "auto_mapping",  "base_model_name_or_path", "corda_config", "ensure_weight_tying", "eva_config",      "exclude_modules",
-    "inference_mode", "layers_pattern",         "layers_to_transform", "loftq_config", "lora_dropout",   "megatron_config",
-    "megatron_core", "peft_version",            "qalora_group_size",   "revision",     "runtime_config", "task_type"};
+    "auto_mapping",    "base_model_name_or_path", "corda_config",   "ensure_weight_tying", "eva_config",
+    "exclude_modules", "inference_mode",          "layers_pattern", "layers_to_transform", "loftq_config",
+    "lora_dropout",    "megatron_config",         "megatron_core",  "peft_version",        "qalora_group_size",
+    "revision",        "runtime_config",          "task_type"};
 // Keys whose other values change the weights in ways that are not carried out: they may be false, null or empty.
-constexpr std::array<std::string_view, 13> off_only = {
-    "alora_invocation_tokens", "arrow_config", "kasa_config", "layer_replication", "lora_bias", "lora_ga_config", "monteclora_config",
-    "target_parameters", "trainable_token_indices", "use_bdlora", "use_dora", "use_qalora", "velora_config"};
+constexpr std::array<std::string_view, 13> off_only = {"alora_invocation_tokens",
+                                                       "arrow_config",
+                                                       "kasa_config",
+                                                       "layer_replication",
+                                                       "lora_bias",
+                                                       "lora_ga_config",
+                                                       "monteclora_config",
+                                                       "target_parameters",
+                                                       "trainable_token_indices",
+                                                       "use_bdlora",
+                                                       "use_dora",
+                                                       "use_qalora",
+                                                       "velora_config"};
 constexpr std::array<std::string_view, 11> bound = {
-    "alpha_pattern", "bias",         "fan_in_fan_out", "init_lora_weights", "lora_alpha", "modules_to_save", "peft_type",
-    "r",             "rank_pattern", "target_modules", "use_rslora"};
+    "alpha_pattern", "bias", "fan_in_fan_out", "init_lora_weights", "lora_alpha", "modules_to_save",
+    "peft_type",     "r",    "rank_pattern",   "target_modules",    "use_rslora"};
 
 bool is_off(const Json& v) {
   if (v.is_null() || v.as_bool() == std::optional(false)) return true;
@@ -62,7 +73,9 @@ class ConfigReader {
 
  private:
   void fail(const char* kind, const Json* at, const std::string& what, std::string help = {}) {
-    if (!error_) error_ = Error{kind, name_ + (at != nullptr && at->line() > 0 ? ":" + std::to_string(at->line()) : "") + ": " + what, {}, std::move(help)};
+    if (!error_)
+      error_ =
+          Error{kind, name_ + (at != nullptr && at->line() > 0 ? ":" + std::to_string(at->line()) : "") + ": " + what, {}, std::move(help)};
   }
   static std::string shown(const Json& v) { return printable(dump(v), 60); }
 
@@ -106,7 +119,8 @@ class ConfigReader {
     if (const Json* begin = find("init_lora_weights"); begin != nullptr && !begin->is_bool()) {
       const std::string* how = begin->as_string();
       if (how == nullptr || (*how != "gaussian" && *how != "eva" && *how != "orthogonal"))
-        fail("adapter-unsupported", begin, "`init_lora_weights` is " + shown(*begin) + ": such an adapter is one of a base whose weights were changed first",
+        fail("adapter-unsupported", begin,
+             "`init_lora_weights` is " + shown(*begin) + ": such an adapter is one of a base whose weights were changed first",
              "convert it to a plain one where it was trained (path_initial_model_for_weight_conversion), or load the merged checkpoint");
     }
   }
@@ -131,7 +145,8 @@ class ConfigReader {
 
   void numbers() {
     const Json *r = find("r"), *a = find("lora_alpha");
-    if (r == nullptr || a == nullptr) return fail("adapter-config", nullptr, std::string("`") + (r == nullptr ? "r" : "lora_alpha") + "` is missing");
+    if (r == nullptr || a == nullptr)
+      return fail("adapter-config", nullptr, std::string("`") + (r == nullptr ? "r" : "lora_alpha") + "` is missing");
     out_.rank = rank(*r, "r").value_or(0);
     out_.alpha = alpha(*a, "lora_alpha").value_or(0);
     pattern("rank_pattern", out_.ranks, [this](const Json& v, const std::string& key) { return rank(v, key); });
@@ -140,17 +155,18 @@ class ConfigReader {
     out_.fan_in_fan_out = flag("fan_in_fan_out");
   }
 
-  template <class T, class Read>
-  void pattern(const char* key, std::vector<std::pair<std::string, T>>& to, Read read) {
+  template <class T, class Read> void pattern(const char* key, std::vector<std::pair<std::string, T>>& to, Read read) {
     const Json* v = find(key);
     if (v == nullptr) return;
     const JsonObject* members = v->as_object();
-    if (members == nullptr) return fail("adapter-config", v, std::string("`") + key + "` is " + shown(*v) + ": expected an object of module names");
+    if (members == nullptr)
+      return fail("adapter-config", v, std::string("`") + key + "` is " + shown(*v) + ": expected an object of module names");
     for (const JsonMember& m : *members) {
       const std::string of = std::string(key) + "." + printable(m.key, 200);
       // PEFT writes a name that ends another one as "^whole.name".
       const std::string name = m.key.starts_with('^') ? m.key.substr(1) : m.key;
-      if (!is_plain(name)) return fail("adapter-unsupported", &m.value, "`" + of + "`: a pattern for module names is not carried out, only names");
+      if (!is_plain(name))
+        return fail("adapter-unsupported", &m.value, "`" + of + "`: a pattern for module names is not carried out, only names");
       if (const auto x = read(m.value, of)) to.emplace_back(m.key, *x);
     }
   }
@@ -160,10 +176,12 @@ class ConfigReader {
     if (v == nullptr) return;
     if (v->is_string() && std::string_view(key) == "target_modules") return;   // a pattern, or "all-linear": the tensors tell
     const JsonArray* items = v->as_array();
-    if (items == nullptr) return fail("adapter-config", v, std::string("`") + key + "` is " + shown(*v) + ": expected a list of module names");
+    if (items == nullptr)
+      return fail("adapter-config", v, std::string("`") + key + "` is " + shown(*v) + ": expected a list of module names");
     for (const Json& item : *items) {
       const std::string* name = item.as_string();
-      if (name == nullptr || name->empty()) return fail("adapter-config", &item, std::string("`") + key + "` holds " + shown(item) + ": expected module names");
+      if (name == nullptr || name->empty())
+        return fail("adapter-config", &item, std::string("`") + key + "` holds " + shown(item) + ": expected module names");
       to.push_back(*name);
     }
   }
@@ -184,8 +202,7 @@ class ConfigReader {
   std::optional<Error> error_;
 };
 
-template <class T>
-T value_of(const std::vector<std::pair<std::string, T>>& patterns, std::string_view module, T otherwise) {
+template <class T> T value_of(const std::vector<std::pair<std::string, T>>& patterns, std::string_view module, T otherwise) {
   for (const auto& [key, value] : patterns)
     if (key.starts_with('^') ? module == std::string_view(key).substr(1) : ends_with_components(module, key)) return value;
   return otherwise;
@@ -201,7 +218,8 @@ double AdapterConfig::scale_of(std::string_view module) const {
 }
 
 bool AdapterConfig::targets_module(std::string_view module) const {
-  return targets.empty() || std::any_of(targets.begin(), targets.end(), [&](const std::string& t) { return ends_with_components(module, t); });
+  return targets.empty() ||
+         std::any_of(targets.begin(), targets.end(), [&](const std::string& t) { return ends_with_components(module, t); });
 }
 
 Result<AdapterConfig> read_adapter_config(const Json& root, const std::string& name) { return ConfigReader(root, name).read(); }

@@ -76,7 +76,10 @@ std::optional<std::int64_t> number(const Node& n, const Sizes& sizes) {
 }
 
 // "... n k" on a shape: the names' sizes, and what `...` stands for.
-struct Axes { Sizes sizes; TensorShape rest; };
+struct Axes {
+  Sizes sizes;
+  TensorShape rest;
+};
 std::optional<Axes> bind_axes(const std::string& axes, const TensorShape& shape) {
   Axes out;
   const auto names = split(axes, ' ');
@@ -84,20 +87,23 @@ std::optional<Axes> bind_axes(const std::string& axes, const TensorShape& shape)
   const std::size_t named = names.size() - (open ? 1 : 0);
   if (shape.size() < named || (!open && shape.size() != named)) return std::nullopt;
   out.rest.assign(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(named));
-  for (std::size_t i = 0; i < named; ++i)
-    out.sizes[std::string(names[i + (open ? 1 : 0)])] = shape[shape.size() - named + i];
+  for (std::size_t i = 0; i < named; ++i) out.sizes[std::string(names[i + (open ? 1 : 0)])] = shape[shape.size() - named + i];
   return out;
 }
 
 // ---- values ---------------------------------------------------------------------------------------------------------
-struct Values { TensorShape shape; std::vector<float> v; };
+struct Values {
+  TensorShape shape;
+  std::vector<float> v;
+};
 
 std::size_t count(const TensorShape& s) { return static_cast<std::size_t>(element_count(s).value_or(0)); }
 
 // The elements of a part as numbers: whole numbers, and what decode() gives.
 Result<Values> load(const HostArray& x) {
   Values out{x.shape, std::vector<float>(count(x.shape))};
-  if (stored_bytes(x.encoding, x.shape) != static_cast<std::int64_t>(x.bytes.size())) return wrong("a part is not as large as its shape says");
+  if (stored_bytes(x.encoding, x.shape) != static_cast<std::int64_t>(x.bytes.size()))
+    return wrong("a part is not as large as its shape says");
   if (x.encoding == Encoding::u8 || x.encoding == Encoding::i8) {
     for (std::size_t i = 0; i < out.v.size(); ++i) {
       const auto byte = static_cast<std::uint8_t>(x.bytes[i]);
@@ -105,7 +111,8 @@ Result<Values> load(const HostArray& x) {
     }
     return out;
   }
-  if (!modelc::decode(x.encoding, x.bytes.data(), out.v)) return wrong("parts stored as " + std::string(name(x.encoding)) + " are not decoded");
+  if (!modelc::decode(x.encoding, x.bytes.data(), out.v))
+    return wrong("parts stored as " + std::string(name(x.encoding)) + " are not decoded");
   return out;
 }
 
@@ -152,11 +159,12 @@ class Formula {
     Values& x = in[0];
     if (op == "f32") return x;
     if (op == "exp2") return each(x, [](float v) { return std::exp2(v); });
-    if (op == "e2m1") return each(x, [](float v) {
-      constexpr float values[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
-      const int code = static_cast<int>(v) & 15;
-      return code & 8 ? -values[code & 7] : values[code & 7];
-    });
+    if (op == "e2m1")
+      return each(x, [](float v) {
+        constexpr float values[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+        const int code = static_cast<int>(v) & 15;
+        return code & 8 ? -values[code & 7] : values[code & 7];
+      });
     if (op == "nibbles") return nibbles(x);
     if (op == "repeat" && more.size() == 2) return repeat(x, more[0], more[1]);
     if (op == "slice" && more.size() % 3 == 0) return slice(std::move(x), more);
@@ -165,8 +173,7 @@ class Formula {
   }
 
  private:
-  template <class F>
-  static Values each(Values x, F f) {
+  template <class F> static Values each(Values x, F f) {
     for (float& v : x.v) v = f(v);
     return x;
   }
@@ -235,7 +242,8 @@ class Formula {
     for (std::size_t i = 0; i < triples.size(); i += 3) {
       const auto axis = axis_at(triples[i], x.shape);
       const std::int64_t first = triples[i + 1], last = triples[i + 2];
-      if (!axis || first < 0 || last < first || last > x.shape[*axis]) return wrong("a slice of " + shape_text(x.shape) + " that it does not have");
+      if (!axis || first < 0 || last < first || last > x.shape[*axis])
+        return wrong("a slice of " + shape_text(x.shape) + " that it does not have");
       const std::size_t inner = inner_of(x.shape, *axis), row = inner * static_cast<std::size_t>(x.shape[*axis]);
       Values y{x.shape, {}};
       y.shape[*axis] = last - first;
@@ -249,7 +257,8 @@ class Formula {
   }
   // (shape x kept sizes…): the last axes become these, what stands before stays. `kept` counts the axes that go.
   static Result<Values> shaped(Values& x, const std::vector<std::int64_t>& to) {
-    if (to.empty() || to[0] < 0 || static_cast<std::size_t>(to[0]) > x.shape.size()) return wrong("a shape that " + shape_text(x.shape) + " has not");
+    if (to.empty() || to[0] < 0 || static_cast<std::size_t>(to[0]) > x.shape.size())
+      return wrong("a shape that " + shape_text(x.shape) + " has not");
     TensorShape s(x.shape.begin(), x.shape.end() - to[0]);
     std::int64_t before = 1, after = 1;
     for (std::size_t i = x.shape.size() - static_cast<std::size_t>(to[0]); i < x.shape.size(); ++i) before *= x.shape[i];
@@ -270,9 +279,7 @@ class Formula {
 
 }  // namespace
 
-std::string part_name(const MappingRules::Encode::Part& part, const std::string& name) {
-  return replace_all(part.at, "{name}", name);
-}
+std::string part_name(const MappingRules::Encode::Part& part, const std::string& name) { return replace_all(part.at, "{name}", name); }
 
 Result<std::vector<TensorShape>> part_shapes(const MappingRules::Encode& encode, const TensorShape& shape) {
   const auto axes = bind_axes(encode.axes, shape);
@@ -288,8 +295,7 @@ Result<std::vector<TensorShape>> part_shapes(const MappingRules::Encode& encode,
         continue;
       }
       const auto size = number(n, axes->sizes);
-      if (!size || *size < 0)
-        return wrong("a tensor of shape " + shape_text(shape) + " is not in whole blocks of " + encode.name);
+      if (!size || *size < 0) return wrong("a tensor of shape " + shape_text(shape) + " is not in whole blocks of " + encode.name);
       s.push_back(*size);
     }
     out.push_back(std::move(s));

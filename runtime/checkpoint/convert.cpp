@@ -58,8 +58,10 @@ bool gives_back(const HostArray& narrow, const HostArray& wide) {
 }
 
 Error not_finite(const ConvertedTensor& t, std::size_t at) {
-  return Error{"not-finite", "tensor " + quote(t.name) + " cannot be written as " + std::string(name(t.encoding)) + ": element " +
-                                 grouped(std::uint64_t{at}) + " is no finite number", {},
+  return Error{"not-finite",
+               "tensor " + quote(t.name) + " cannot be written as " + std::string(name(t.encoding)) + ": element " +
+                   grouped(std::uint64_t{at}) + " is no finite number",
+               {},
                "blocks have one scale for all their elements; keep it plain, as f32, f16 or bf16"};
 }
 
@@ -70,9 +72,10 @@ Status has_place(const FileGroup& g, const MappingRules& target, const std::vect
     const auto bounds = parse_only(ignored.only);
     for (const std::string& file : g.file)
       if (const auto captures = pattern.match(file); captures && (!bounds || bounds->hold(*captures)))
-        return Error{"layout", weights[g.weights[0]].name + " would become the tensor " + quote(file) + ", which the rules for " +
-                                   target.format + " ignore" + (ignored.where.empty() ? "" : " (" + ignored.where + ")") +
-                                   ": the format has no place for it", {},
+        return Error{"layout",
+                     weights[g.weights[0]].name + " would become the tensor " + quote(file) + ", which the rules for " + target.format +
+                         " ignore" + (ignored.where.empty() ? "" : " (" + ignored.where + ")") + ": the format has no place for it",
+                     {},
                      "give a configuration that says what the weight holds (--config config.json, of the published model)"};
   }
   return {};
@@ -155,7 +158,8 @@ Result<Conversion> Conversion::plan(std::shared_ptr<const CheckpointIndex> sourc
       if (!chosen.because.empty()) bounded[std::string(modelc::name(t.encoding)) + ", as " + chosen.because].push_back(t.name);
       if (t.encoding != *stored) {
         const bool exact = t.encoding == Encoding::f32 && *stored != Encoding::f64;
-        changed[std::string(modelc::name(*stored)) + " -> " + std::string(modelc::name(t.encoding)) + (exact ? " (exact)" : "")].push_back(t.name);
+        changed[std::string(modelc::name(*stored)) + " -> " + std::string(modelc::name(t.encoding)) + (exact ? " (exact)" : "")].push_back(
+            t.name);
         if (exact && t.shape.size() <= 1 && !packed(*stored)) c.widened_.emplace(t.name, *stored);
       }
       if (offsets) added.push_back(t.name);
@@ -234,7 +238,8 @@ Result<std::vector<HostArray>> Conversion::group(std::size_t g) {
     const WeightSource& source = mapping_.sources[w];
     const TensorShape& shape = weights_[w].shape;
     if (source.kind == WeightSource::Kind::default_value)
-      return Error{"layout", group.file[0] + " would hold " + weights_[w].name + ", of which the checkpoint has nothing but the default", {}, {}};
+      return Error{
+          "layout", group.file[0] + " would hold " + weights_[w].name + ", of which the checkpoint has nothing but the default", {}, {}};
     auto x = read_weight(*data_, mapping_, source, shape);
     if (!x) return std::move(x.error());
     arrays.push_back(std::move(*x));
@@ -257,13 +262,18 @@ Result<HostArray> Conversion::encoded(HostArray x, const ConvertedTensor& t) {
   const auto count = static_cast<std::size_t>(element_count(t.shape).value_or(0));
   const auto size = stored_bytes(t.encoding, t.shape);
   if (!size || block_encoder(t.encoding) == nullptr || block_decoder(x.encoding) == nullptr)
-    return Error{"encoding", "tensor " + quote(t.name) + " is " + std::string(name(x.encoding)) + " and cannot be written as " + std::string(name(t.encoding)), {}, {}};
+    return Error{
+        "encoding",
+        "tensor " + quote(t.name) + " is " + std::string(name(x.encoding)) + " and cannot be written as " + std::string(name(t.encoding)),
+        {},
+        {}};
   HostArray y{t.encoding, t.shape, std::vector<std::byte>(static_cast<std::size_t>(*size))};
   // Whole blocks of both, many at a time.
   const auto from_per = static_cast<std::size_t>(block_elements(x.encoding)), to_per = static_cast<std::size_t>(block_elements(t.encoding));
   const std::size_t unit = std::max(from_per, to_per);
   if (count % unit != 0)
-    return Error{"encoding", "tensor " + quote(t.name) + ": " + shape_text(t.shape) + " is not whole blocks of " + std::to_string(unit), {}, {}};
+    return Error{
+        "encoding", "tensor " + quote(t.name) + ": " + shape_text(t.shape) + " is not whole blocks of " + std::to_string(unit), {}, {}};
   std::atomic<std::size_t> bad{count};
   const std::size_t grain = std::max<std::size_t>(1, 16384 / unit);
   team_->run(static_cast<std::int64_t>(count / unit), static_cast<std::int64_t>(grain), [&](std::int64_t begin, std::int64_t end, int) {
@@ -274,8 +284,7 @@ Result<HostArray> Conversion::encoded(HostArray x, const ConvertedTensor& t) {
       for (std::size_t i = 0; i < n; ++i)
         if (!std::isfinite(values[i])) {
           std::size_t seen = bad.load();
-          while (first + i < seen && !bad.compare_exchange_weak(seen, first + i)) {
-          }
+          while (first + i < seen && !bad.compare_exchange_weak(seen, first + i)) {}
           return;
         }
     encode(t.encoding, values, y.bytes.data() + first / to_per * static_cast<std::size_t>(block_bytes(t.encoding)));

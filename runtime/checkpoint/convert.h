@@ -30,7 +30,11 @@ struct ConvertOptions {
   // Tensors of the source that a former conversion widened to f32: narrowed again where every value fits.
   std::map<std::string, Encoding> widened = {};
   // Tensors that are made of no weight: values of the model's consts that the rules have the file hold (Ignore::made_of).
-  struct Made { std::string name; TensorShape shape; std::vector<float> values; };
+  struct Made {
+    std::string name;
+    TensorShape shape;
+    std::vector<float> values;
+  };
   std::vector<Made> made = {};
   FileAccess access = FileAccess::map;
   int threads = 0;                                         // 0: one a core
@@ -73,7 +77,9 @@ class Conversion {
   Encoding natural(const WeightSource& source) const;
   Status restore();
 
-  struct Place { std::size_t group = 0, at = 0; };         // of a made tensor: no group, the index in options_.made
+  struct Place {
+    std::size_t group = 0, at = 0;
+  };         // of a made tensor: no group, the index in options_.made
   static constexpr std::size_t no_group = static_cast<std::size_t>(-1);
   HostArray made(std::size_t at) const;
   std::shared_ptr<const CheckpointIndex> source_;

@@ -20,11 +20,18 @@ class EncodingChoice {
   Chosen choose(Encoding natural, const TensorShape& shape, const std::vector<std::string>& weights) const;
 
  private:
-  struct Asked { std::optional<Encoding> encoding, floor; bool or_file = false; std::string floor_at; };
+  struct Asked {
+    std::optional<Encoding> encoding, floor;
+    bool or_file = false;
+    std::string floor_at;
+  };
   Asked asked(const std::string& weight) const;
   bool holds(Encoding e) const;
 
-  struct Line { TensorPattern pattern; const QuantizeRule* rule; };
+  struct Line {
+    TensorPattern pattern;
+    const QuantizeRule* rule;
+  };
   const ConvertOptions& options_;
   std::vector<Line> lines_;
 };

@@ -7,15 +7,13 @@ struct Row {
   std::string_view begins;
   FileGuess guess;
 };
-constexpr std::string_view pickle_help =
-    "convert it: load it in Python and write it with safetensors.torch.save_file";
+constexpr std::string_view pickle_help = "convert it: load it in Python and write it with safetensors.torch.save_file";
 constexpr Row rows[] = {
     {"<",
      {"it looks like an HTML page: a download that ended on a page of the server",
       "open the address in a browser to see what the server says (a login, a licence to accept), then download again"}},
     {"version https://git-lfs",
-     {"it is a git-lfs pointer, not the file that it points to",
-      "run `git lfs pull` in that folder, or download the file itself"}},
+     {"it is a git-lfs pointer, not the file that it points to", "run `git lfs pull` in that folder, or download the file itself"}},
     {"GGUF", {"it is a GGUF file", "give it a name that ends in .gguf"}},
     {"PK\x03\x04", {"it is a zip archive, as PyTorch's .bin and .pt files are", pickle_help}},
     {"\x80\x02", {"it is a Python pickle, as old PyTorch files are", pickle_help}},

@@ -43,8 +43,7 @@ Status CheckpointIndex::add(CheckpointFile file, std::vector<TensorInfo> tensors
     const TensorInfo* first = find(t.name);
     if (!first) continue;
     return Error{"duplicate-name",
-                 "duplicate tensor " + quote(t.name) + ": both " + quote(file_of(*first).label) + " and " +
-                     quote(file.label) + " hold it",
+                 "duplicate tensor " + quote(t.name) + ": both " + quote(file_of(*first).label) + " and " + quote(file.label) + " hold it",
                  {},
                  "files that repeat each other's tensors are no parts of one checkpoint: name the one that is meant"};
   }
@@ -55,8 +54,7 @@ Status CheckpointIndex::add(CheckpointFile file, std::vector<TensorInfo> tensors
   for (TensorInfo& t : tensors) {
     t.file = number;
     const auto [at, fresh] = by_name_.emplace(t.name, static_cast<std::uint32_t>(tensors_.size()));
-    if (!fresh)
-      return Error{"duplicate-name", "duplicate tensor " + quote(t.name) + " in " + quote(file.label), {}, {}};
+    if (!fresh) return Error{"duplicate-name", "duplicate tensor " + quote(t.name) + " in " + quote(file.label), {}, {}};
     tensors_.push_back(std::move(t));
   }
   files_.push_back(std::move(file));

@@ -135,17 +135,15 @@ std::string tree_text(const CheckpointIndex& index, bool every_tensor) {
   for (const Columns& c : rows) {
     std::string line = c.name;
     if (!c.encoding.empty())
-      line = padded(c.name, name_width) + "  " + padded(c.encoding, encoding_width) + "  " +
-             padded(c.shape, shape_width) + "  " + padded(c.size, size_width) + "  " + c.file;
+      line = padded(c.name, name_width) + "  " + padded(c.encoding, encoding_width) + "  " + padded(c.shape, shape_width) + "  " +
+             padded(c.size, size_width) + "  " + c.file;
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   }
   return out;
 }
 
-std::string_view format_name(CheckpointFormat format) {
-  return format == CheckpointFormat::gguf ? "gguf" : "safetensors";
-}
+std::string_view format_name(CheckpointFormat format) { return format == CheckpointFormat::gguf ? "gguf" : "safetensors"; }
 
 std::vector<std::pair<std::string, std::string>> companions(const CheckpointIndex& index) {
   std::vector<std::pair<std::string, std::string>> out;
@@ -190,14 +188,12 @@ std::map<Encoding, EncodingSum> sums(const CheckpointIndex& index) {
 std::string inspect_text(const CheckpointIndex& index, const InspectOptions& options) {
   std::string out = printable(index.path, 1000) + ": " + std::string(format_name(index.format)) + ", " +
                     counted(index.files().size(), "file") + ", " + counted(index.tensors().size(), "tensor") + ", " +
-                    counted(static_cast<std::uint64_t>(index.total_elements()), "element") + ", " +
-                    human_bytes(index.total_bytes()) + "\n";
+                    counted(static_cast<std::uint64_t>(index.total_elements()), "element") + ", " + human_bytes(index.total_bytes()) + "\n";
   const std::map<Encoding, EncodingSum> by_encoding = sums(index);
   if (!by_encoding.empty()) {
     std::vector<std::string> parts;
     for (const auto& [encoding, sum] : by_encoding)
-      parts.push_back(std::string(name(encoding)) + " " + counted(sum.tensors, "tensor") + " " +
-                      human_bytes(sum.bytes));
+      parts.push_back(std::string(name(encoding)) + " " + counted(sum.tensors, "tensor") + " " + human_bytes(sum.bytes));
     out += "encodings: " + join(parts, "; ") + "\n";
   }
   if (const auto beside = companions(index); !beside.empty()) {
@@ -210,8 +206,7 @@ std::string inspect_text(const CheckpointIndex& index, const InspectOptions& opt
   for (const CheckpointFile& file : index.files()) {
     if (file.metadata.empty()) continue;
     out += "\nmetadata of " + printable(file.label) + "\n";
-    for (const auto& [key, value] : file.metadata)
-      out += "  " + printable(key) + " = " + quote(value, options.metadata_limit) + "\n";
+    for (const auto& [key, value] : file.metadata) out += "  " + printable(key) + " = " + quote(value, options.metadata_limit) + "\n";
   }
   if (index.metadata && !index.metadata->empty()) {
     out += "\nmetadata\n";
@@ -268,8 +263,7 @@ std::string inspect_json(const CheckpointIndex& index) {
   root.set("beside", std::move(beside));
   if (index.metadata) {
     JsonObject metadata;
-    for (std::size_t i = 0; i < index.metadata->size(); ++i)
-      metadata.set(index.metadata->key(i), json_of(index.metadata->value(i)));
+    for (std::size_t i = 0; i < index.metadata->size(); ++i) metadata.set(index.metadata->key(i), json_of(index.metadata->value(i)));
     root.set("metadata", std::move(metadata));
   }
   root.set("config", index.config ? index.config->root : Json(nullptr));

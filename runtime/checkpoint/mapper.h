@@ -18,16 +18,29 @@ namespace modelc {
 // One mapping: run() asks where each weight is, keeps what does not fit, and reports it at the end, alike things together.
 class Mapper {
  public:
-  Mapper(const std::vector<MappingWeight>& weights, const MappingRules& rules, const CheckpointIndex& index,
-         const MappingOptions& options);
+  Mapper(const std::vector<MappingWeight>& weights, const MappingRules& rules, const CheckpointIndex& index, const MappingOptions& options);
 
   Mapping run();
 
  private:
-  struct Alias { TensorPattern weight, target; const MappingRules::Alias* rule; };
-  struct Missing { std::size_t weight; std::vector<std::string> file_names; std::size_t of; const Alias* off; };
-  struct Differing { std::string kind, found, expected; std::vector<std::size_t> weights, tensors; };
-  struct Bounded { TensorPattern pattern; IndexBounds only; };
+  struct Alias {
+    TensorPattern weight, target;
+    const MappingRules::Alias* rule;
+  };
+  struct Missing {
+    std::size_t weight;
+    std::vector<std::string> file_names;
+    std::size_t of;
+    const Alias* off;
+  };
+  struct Differing {
+    std::string kind, found, expected;
+    std::vector<std::size_t> weights, tensors;
+  };
+  struct Bounded {
+    TensorPattern pattern;
+    IndexBounds only;
+  };
   // The tensors of a weight, as far as the file has them.
   struct Found {
     WeightSource source;
@@ -87,7 +100,11 @@ class Mapper {
   WeightRules names_;
   std::vector<Alias> aliases_;
   std::vector<Bounded> ignores_, encodes_;
-  struct Incomplete { std::string name; std::size_t have; std::vector<std::string> lacking; };
+  struct Incomplete {
+    std::string name;
+    std::size_t have;
+    std::vector<std::string> lacking;
+  };
   std::map<std::string, std::vector<Incomplete>> incomplete_;                // by encoding
   std::vector<std::pair<std::size_t, std::string>> unfit_;                   // weight, why
   std::set<std::string> settled_;                                            // weights whose `one_of` is a problem

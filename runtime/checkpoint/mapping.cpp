@@ -37,8 +37,7 @@ Mapping Mapper::run() {
   report_differing();
   note_casts();
   for (const auto& [text, names] : used_ignores_)
-    for (const std::string& line : name_lines(names, 4))
-      out_.notes.push_back("ignored by `ignore " + text + "`: " + line);
+    for (const std::string& line : name_lines(names, 4)) out_.notes.push_back("ignored by `ignore " + text + "`: " + line);
   for (const auto& [via, names] : made_)
     for (const std::string& line : name_lines(names, 4)) out_.notes.push_back("made by `via " + via + "`: " + line);
   return std::move(out_);
@@ -85,8 +84,8 @@ bool Mapper::input(const std::string& name, const TensorShape& shape, Found& fou
       for (std::size_t i = 0; i < coded.size(); ++i) {
         const TensorInfo& t = index_.tensors()[coded[i]];
         if (t.shape == (*shapes)[i] && name_fits(encode.parts[i].dtype, t.encoding)) continue;
-        found.unfit = t.name + " is " + std::string(modelc::name(t.encoding)) + " " + shape_text(t.shape) + ", and as a part of " + encode.name +
-                      " for " + shape_text(shape) + " it would be " + encode.parts[i].dtype + " " + shape_text((*shapes)[i]);
+        found.unfit = t.name + " is " + std::string(modelc::name(t.encoding)) + " " + shape_text(t.shape) + ", and as a part of " +
+                      encode.name + " for " + shape_text(shape) + " it would be " + encode.parts[i].dtype + " " + shape_text((*shapes)[i]);
       }
     }
     found.source.parts.push_back(std::move(part));
@@ -118,8 +117,7 @@ Mapper::Found Mapper::find(const MappingWeight& w) {
   found.wanted = wanted.file.size();
   found.unfit = wanted.wrong;
   if (!found.unfit.empty()) return found;
-  for (std::size_t k = 0; k < wanted.file.size(); ++k)
-    input(wanted.file[k], wanted.plan ? wanted.plan->file()[k] : w.shape, found);
+  for (std::size_t k = 0; k < wanted.file.size(); ++k) input(wanted.file[k], wanted.plan ? wanted.plan->file()[k] : w.shape, found);
   found.source.plan = wanted.plan;
   found.source.pick = wanted.pick;
   return found;
@@ -128,7 +126,10 @@ Mapper::Found Mapper::find(const MappingWeight& w) {
 // A plan that moves no byte away from its row becomes rows of tensors, which can stay where they lie.
 void Mapper::simplify(WeightSource& source, const TensorShape& shape) const {
   if (!source.plan) return;
-  struct Run { std::size_t tensor; std::int64_t first, count; };             // elements
+  struct Run {
+    std::size_t tensor;
+    std::int64_t first, count;
+  };             // elements
   std::vector<std::vector<Run>> arrays;
   for (const WeightPart& p : source.parts) {
     if (p.encode || block_elements(index_.tensors()[p.tensor].encoding) > 1) return;
@@ -197,7 +198,8 @@ void Mapper::check_architecture() {
   if (name == architecture_) return;
   Problem p;
   p.kind = "architecture";
-  p.message = "the file is of architecture " + (name.empty() ? "that it does not say" : quote(name)) + ", and the model's block is for " + quote(architecture_);
+  p.message = "the file is of architecture " + (name.empty() ? "that it does not say" : quote(name)) + ", and the model's block is for " +
+              quote(architecture_);
   p.help = "another model file describes it";
   out_.problems.push_back(std::move(p));
 }
@@ -343,7 +345,8 @@ void Mapper::take(std::size_t i, const WeightValue& value) {
   if (value.shape() != w.shape) {
     p.kind = "shape";
     p.message = found + "has shape " + shape_text(value.shape()) + ", expected " + expected_shape(w);
-  } else if (w.dtype ? value.encoding() != encoding_of(*w.dtype) && !castable(value.encoding(), *w.dtype) : !is_loadable(value.encoding())) {
+  } else if (w.dtype ? value.encoding() != encoding_of(*w.dtype) && !castable(value.encoding(), *w.dtype)
+                     : !is_loadable(value.encoding())) {
     p.kind = "dtype";
     p.message = found + "is " + std::string(name(value.encoding())) + ", " +
                 (w.dtype ? "declared as " + std::string(name(*w.dtype)) : "which stands for no real numbers");
@@ -416,25 +419,23 @@ bool Mapper::compare(std::size_t i, std::size_t t, const TensorShape& shape, con
   const TensorInfo& have = index_.tensors()[t];
   bool same = true, cast = false;
   if (plan != nullptr)
-    for (const Transform& step : plan->steps)
-      cast = cast || step.kind == TransformKind::cast || step.kind == TransformKind::offset;
+    for (const Transform& step : plan->steps) cast = cast || step.kind == TransformKind::cast || step.kind == TransformKind::offset;
   if (have.shape != shape) {
-    const std::string want = shape == w.shape ? expected_shape(w) : shape_text(shape) + ", of which " + text_of(*plan) + " makes " + expected_shape(w);
+    const std::string want =
+        shape == w.shape ? expected_shape(w) : shape_text(shape) + ", of which " + text_of(*plan) + " makes " + expected_shape(w);
     differ("shape", "shape " + shape_text(have.shape), "expected " + want, i, t);
     same = false;
   }
   if (w.dtype && !cast) {
     const Encoding want = encoding_of(*w.dtype);
     if (have.encoding != want && !castable(have.encoding, *w.dtype)) {
-      differ("dtype", "stored as " + std::string(name(have.encoding)), "declared as " + std::string(name(want)), i,
-             t);
+      differ("dtype", "stored as " + std::string(name(have.encoding)), "declared as " + std::string(name(want)), i, t);
       same = false;
     }
   } else if (!is_loadable(have.encoding)) {
     const bool f8 = have.encoding == Encoding::f8_e4m3 || have.encoding == Encoding::f8_e5m2;
     differ("dtype", "stored as " + std::string(name(have.encoding)),
-           f8 ? "which means nothing without its scales: an `encode` rule says where they are"
-              : "which stands for no real numbers", i, t);
+           f8 ? "which means nothing without its scales: an `encode` rule says where they are" : "which stands for no real numbers", i, t);
     same = false;
   }
   return same;

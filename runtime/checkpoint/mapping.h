@@ -64,20 +64,20 @@ struct WeightSource {
   }
 };
 struct Problem {                                           // one line of the report, grouped over alike names
-  std::string kind;                                        // missing-weight, unexpected-tensor, unknown-weight, shape, dtype, layout, parts,
-                                                           // one-of, architecture, list-length
+  std::string kind; // missing-weight, unexpected-tensor, unknown-weight, shape, dtype, layout, parts,
+                    // one-of, architecture, list-length
   std::string message;
   std::vector<std::string> notes;
   std::string help;
-  std::string where;                                       // declaration, or ""
+  std::string where; // declaration, or ""
 };
 struct Mapping {
-  std::string checkpoint;                                  // the path that was asked for
-  std::vector<MappingRules::Encode> encodes;               // what WeightPart::encode counts
-  std::vector<WeightSource> sources;                       // one per weight, in order; void when there are problems
-  std::vector<std::string> notes;                          // aliases used, tensors ignored (counted by pattern), …
-  std::vector<std::string> left_to_load;                   // what only bytes can tell: that an alias equals its target
-  std::vector<Problem> problems;                           // all of them: missing, unexpected, mis-shaped, wrong dtype
+  std::string checkpoint; // the path that was asked for
+  std::vector<MappingRules::Encode> encodes; // what WeightPart::encode counts
+  std::vector<WeightSource> sources; // one per weight, in order; void when there are problems
+  std::vector<std::string> notes; // aliases used, tensors ignored (counted by pattern), …
+  std::vector<std::string> left_to_load; // what only bytes can tell: that an alias equals its target
+  std::vector<Problem> problems; // all of them: missing, unexpected, mis-shaped, wrong dtype
 };
 
 Mapping map_weights(const std::vector<MappingWeight>& weights, const MappingRules& rules, const CheckpointIndex& index,
@@ -89,4 +89,4 @@ Error as_error(const Mapping& mapping, std::size_t cap = 40);
 // An encoding that a weight without declared dtype may have: what kernels read, or what is made f32 at load.
 bool is_loadable(Encoding encoding);
 
-}  // namespace modelc
+} // namespace modelc

@@ -28,13 +28,10 @@ std::string skeleton_of(std::string_view name) {
 // One is the other with components before it: "model.layers.0.x" and "layers.0.x".
 bool lacks_prefix(std::string_view a, std::string_view b) {
   if (a.size() < b.size()) std::swap(a, b);
-  return a.size() > b.size() + 1 && a.ends_with(b) && a[a.size() - b.size() - 1] == '.' &&
-         b.find('.') != std::string_view::npos;
+  return a.size() > b.size() + 1 && a.ends_with(b) && a[a.size() - b.size() - 1] == '.' && b.find('.') != std::string_view::npos;
 }
 
-bool begins_or_ends(std::string_view whole, std::string_view part) {
-  return whole.starts_with(part) || whole.ends_with(part);
-}
+bool begins_or_ends(std::string_view whole, std::string_view part) { return whole.starts_with(part) || whole.ends_with(part); }
 
 // How far apart two names are when they can be a slip of each other: their components are equal, but for one that is
 // near (3 edits at most, a third of its length; "gate" for "gate_proj") or one that is missing.
@@ -77,8 +74,7 @@ WeightRules::WeightRules(const MappingRules& rules, const std::vector<MappingWei
     if (!via || !only) continue;                           // rules are written by the compiler
     for (std::size_t i = 0; i < m.model.size(); ++i) rules_.push_back({&m, TensorPattern(m.model[i]), i, *only, *via});
   }
-  std::stable_sort(rules_.begin(), rules_.end(),
-                   [](const Rule& a, const Rule& b) { return a.model.size() > b.model.size(); });
+  std::stable_sort(rules_.begin(), rules_.end(), [](const Rule& a, const Rule& b) { return a.model.size() > b.model.size(); });
 }
 
 bool WeightRules::active(const Rule& r) const {
@@ -173,8 +169,8 @@ Wanted WeightRules::wanted(const MappingWeight& w) const {
       out.plan = std::make_shared<const TransformPlan>(std::move(*plan));
     }
     const std::size_t count = out.plan ? out.plan->file().size() : 1;
-    const auto stack = std::find_if(named.rule->via.begin(), named.rule->via.end(),
-                                    [](const Transform& t) { return t.kind == TransformKind::stack; });
+    const auto stack =
+        std::find_if(named.rule->via.begin(), named.rule->via.end(), [](const Transform& t) { return t.kind == TransformKind::stack; });
     if (stack != named.rule->via.end()) {
       for (std::size_t e = 0; e < count; ++e) {
         Match each = named;
@@ -200,8 +196,7 @@ bool IndexBounds::hold(const std::vector<std::pair<std::string, std::string>>& c
       if (name != b.index) continue;
       const auto n = parse_int(text);
       if (!n) continue;                                    // "{1}" of a pattern
-      if (std::none_of(b.ranges.begin(), b.ranges.end(), [&](const auto& r) { return *n >= r.first && *n <= r.second; }))
-        return false;
+      if (std::none_of(b.ranges.begin(), b.ranges.end(), [&](const auto& r) { return *n >= r.first && *n <= r.second; })) return false;
     }
   return true;
 }

@@ -20,7 +20,10 @@ namespace modelc {
 
 // What `only` says: each index lies in one of its ranges, ends inclusive.
 struct IndexBounds {
-  struct Bound { std::string index; std::vector<std::pair<std::int64_t, std::int64_t>> ranges; };
+  struct Bound {
+    std::string index;
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  };
   std::vector<Bound> bounds;
   // By what a pattern's names in braces stand for; a name that is not there is not bound.
   bool hold(const std::vector<std::pair<std::string, std::string>>& captures) const;
@@ -51,8 +54,18 @@ class WeightRules {
   std::string via_of(const std::string& weight) const;
 
  private:
-  struct Rule { const MappingRules::Map* map; TensorPattern model; std::size_t pick; IndexBounds only; std::vector<Transform> via; };
-  struct Match { const Rule* rule = nullptr; TensorPattern::Captures captures; std::string rest; };
+  struct Rule {
+    const MappingRules::Map* map;
+    TensorPattern model;
+    std::size_t pick;
+    IndexBounds only;
+    std::vector<Transform> via;
+  };
+  struct Match {
+    const Rule* rule = nullptr;
+    TensorPattern::Captures captures;
+    std::string rest;
+  };
   Match match(const std::string& weight, bool names) const;
   bool active(const Rule& r) const;
   std::string name_of(const std::string& pattern, const Match& m, const std::string& rest) const;
@@ -71,7 +84,11 @@ class NearNames {
   std::optional<std::string> instead_of(const std::vector<std::string>& names) const;
 
  private:
-  struct Group { std::string text; std::string first; std::string skeleton; };
+  struct Group {
+    std::string text;
+    std::string first;
+    std::string skeleton;
+  };
   std::vector<Group> groups_;
 };
 

@@ -49,9 +49,10 @@ void Mapper::report_given() {
     for (std::size_t m : group.members) here.push_back(unknown[m]);
     Problem p;
     p.kind = "unknown-weight";
-    p.message = printable(group.text) + (group.count == 1 ? ": the model has no such weight, and one was given"
-                                                          : ": the model has none of these " + grouped(static_cast<std::uint64_t>(group.count)) +
-                                                                " weights, and they were given");
+    p.message =
+        printable(group.text) + (group.count == 1 ? ": the model has no such weight, and one was given"
+                                                  : ": the model has none of these " + grouped(static_cast<std::uint64_t>(group.count)) +
+                                                        " weights, and they were given");
     if (auto help = near.instead_of(here)) p.help = "did you mean " + *help + "?";
     else p.help = "weights are given by the model's own names, as parameters() has them";
     out_.problems.push_back(std::move(p));
@@ -100,7 +101,10 @@ void Mapper::report_parts() {
 namespace {
 
 // The element of a list that a name is below, by the first number in it: "model.layers", 12.
-struct Element { std::string list; std::uint64_t index = 0; };
+struct Element {
+  std::string list;
+  std::uint64_t index = 0;
+};
 std::optional<Element> element_of(std::string_view name) {
   std::size_t at = 0;
   for (std::string_view part : split(name, '.')) {
@@ -111,7 +115,9 @@ std::optional<Element> element_of(std::string_view name) {
   return std::nullopt;
 }
 // Of one list: how many names each element has, and how many of them are left over.
-struct Elements { std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> all; };
+struct Elements {
+  std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> all;
+};
 
 // "model.layers.{2,3}"
 std::string elements_text(const std::string& list, const std::vector<std::uint64_t>& indices) {
@@ -196,7 +202,8 @@ void Mapper::report_long_lists() {
     Problem p;
     p.kind = "list-length";
     p.message = elements_text(list, further) + ": the checkpoint has " + counted(tensors, "tensor") + " of " +
-                (further.size() == 1 ? "this element" : "these " + std::to_string(further.size()) + " elements") + ", which the model does not have";
+                (further.size() == 1 ? "this element" : "these " + std::to_string(further.size()) + " elements") +
+                ", which the model does not have";
     p.notes.push_back("the model has " + elements_text(list, have));
     for (std::string& n : counted_by(have.back() + 1)) p.notes.push_back(std::move(n));
     p.help = "configuration and checkpoint are of two models; or if nothing needs them, the checkpoint block can say `ignore " +
@@ -232,10 +239,10 @@ void Mapper::report_missing() {
     }
     const bool in_part = m.of > 1 && m.file_names.size() < m.of;
     p.message = printable(group.text) +
-                (in_part            ? ": of the " + grouped(static_cast<std::uint64_t>(m.of)) + " tensors that make it the checkpoint lacks " + grouped(static_cast<std::uint64_t>(m.file_names.size()))
+                (in_part ? ": of the " + grouped(static_cast<std::uint64_t>(m.of)) + " tensors that make it the checkpoint lacks " +
+                               grouped(static_cast<std::uint64_t>(m.file_names.size()))
                  : group.count == 1 ? ": the checkpoint has no such tensor"
-                                    : ": the checkpoint has none of these " +
-                                          grouped(static_cast<std::uint64_t>(group.count)));
+                                    : ": the checkpoint has none of these " + grouped(static_cast<std::uint64_t>(group.count)));
     if (m.of > 1)
       for (const std::string& line : name_lines(wanted, 4)) p.notes.push_back("missing: " + line);
     else if (file_name != w.name) p.notes.push_back("looked for as " + printable(file_name));
@@ -244,8 +251,7 @@ void Mapper::report_missing() {
     if (m.off != nullptr) explain_alias(m, p);
     else if (auto help = near.instead_of(wanted)) p.help = "did you mean " + *help + ", which no weight asks for?";
     else if (auto has = tensors_alike(file_name); !has.empty()) p.help = "the checkpoint has " + has;
-    else
-      p.help = "a file may be missing, or the model is another one; `modelc inspect` lists what the checkpoint has";
+    else p.help = "a file may be missing, or the model is another one; `modelc inspect` lists what the checkpoint has";
     out_.problems.push_back(std::move(p));
   }
 }
@@ -264,8 +270,7 @@ void Mapper::explain_alias(const Missing& m, Problem& p) const {
   if (t && index_.tensors()[*t].shape == weights_[m.weight].shape)
     p.help = "if it is " + target + " that serves as " + weights_[m.weight].name + ", " + set +
              "; if not, the checkpoint lacks a file, or was saved without it";
-  else
-    p.help = "the checkpoint lacks a file, or was saved without it";
+  else p.help = "the checkpoint lacks a file, or was saved without it";
 }
 
 void Mapper::report_unexpected() {
@@ -282,18 +287,18 @@ void Mapper::report_unexpected() {
     Problem p;
     p.kind = "unexpected-tensor";
     const TensorInfo& t = index_.tensors()[unexpected_[group.members[0]]];
-    p.message = printable(group.text) + (group.count == 1
-                                             ? ": no weight of the model asks for this tensor"
-                                             : ": no weight of the model asks for these " +
-                                                   grouped(static_cast<std::uint64_t>(group.count)) + " tensors");
+    p.message = printable(group.text) + (group.count == 1 ? ": no weight of the model asks for this tensor"
+                                                          : ": no weight of the model asks for these " +
+                                                                grouped(static_cast<std::uint64_t>(group.count)) + " tensors");
     p.notes.push_back(std::string(name(t.encoding)) + " " + shape_text(t.shape) + " in " + found_in(t) +
                       more_files(group.members, unexpected_));
     std::vector<std::string> here;
     for (std::size_t i : group.members) here.push_back(names[i]);
     if (auto help = near.instead_of(here)) p.help = "did you mean " + *help + ", which is missing?";
     else if (auto has = weights_alike(names[group.members[0]]); !has.empty()) p.help = "the model has " + has;
-    else p.help = "if nothing needs " + std::string(group.count == 1 ? "it" : "them") +
-                  ", the checkpoint block can say `ignore " + as_rule(group) + "`, or --no-strict allows it";
+    else
+      p.help = "if nothing needs " + std::string(group.count == 1 ? "it" : "them") + ", the checkpoint block can say `ignore " +
+               as_rule(group) + "`, or --no-strict allows it";
     out_.problems.push_back(std::move(p));
   }
 }
@@ -323,10 +328,8 @@ void Mapper::report_differing() {
       Problem p;
       p.kind = d.kind;
       p.where = w.where;
-      p.message = printable(group.text) +
-                  (group.count > 1 ? ", " + grouped(static_cast<std::uint64_t>(group.count)) + " weights" : "") +
-                  ": " + d.found + " in " + found_in(t) + more_files(group.members, d.tensors) + ", " +
-                  d.expected;
+      p.message = printable(group.text) + (group.count > 1 ? ", " + grouped(static_cast<std::uint64_t>(group.count)) + " weights" : "") +
+                  ": " + d.found + " in " + found_in(t) + more_files(group.members, d.tensors) + ", " + d.expected;
       if (t.name != w.name) p.notes.push_back("the tensor is " + printable(t.name));
       for (auto& n : declaration(w)) p.notes.push_back(std::move(n));
       if (d.kind == "dtype" && w.dtype && (t.encoding == Encoding::f32 || t.encoding == Encoding::bf16) &&
@@ -360,8 +363,7 @@ Error as_error(const Mapping& mapping, std::size_t cap) {
     e.notes.push_back(std::move(line));
     if (!p.help.empty()) e.notes.push_back("  " + p.help);
   }
-  if (mapping.problems.size() > cap)
-    e.notes.push_back("… and " + counted(mapping.problems.size() - cap, "more problem"));
+  if (mapping.problems.size() > cap) e.notes.push_back("… and " + counted(mapping.problems.size() - cap, "more problem"));
   return e;
 }
 

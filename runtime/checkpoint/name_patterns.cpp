@@ -53,8 +53,7 @@ std::vector<Product> products(const std::vector<Row>& rows, std::size_t column, 
   return out;
 }
 
-template <class Text>
-std::vector<NamePattern> group_any(std::span<const Text> names) {
+template <class Text> std::vector<NamePattern> group_any(std::span<const Text> names) {
   struct Group {
     std::vector<std::string_view> parts;  // of its first name
     std::vector<bool> is_number;
@@ -82,17 +81,14 @@ std::vector<NamePattern> group_any(std::span<const Text> names) {
 
   std::vector<NamePattern> patterns;
   for (Group& g : groups) {
-    std::sort(g.rows.begin(), g.rows.end(), [](const Row& a, const Row& b) {
-      return a.numbers != b.numbers ? a.numbers < b.numbers : a.position < b.position;
-    });
+    std::sort(g.rows.begin(), g.rows.end(),
+              [](const Row& a, const Row& b) { return a.numbers != b.numbers ? a.numbers < b.numbers : a.position < b.position; });
     // The same name twice counts twice but is listed once.
     std::vector<Row> distinct;
     std::unordered_map<std::size_t, std::vector<std::size_t>> repeats;
     for (Row& r : g.rows) {
-      if (!distinct.empty() && distinct.back().numbers == r.numbers)
-        repeats[distinct.back().position].push_back(r.position);
-      else
-        distinct.push_back(std::move(r));
+      if (!distinct.empty() && distinct.back().numbers == r.numbers) repeats[distinct.back().position].push_back(r.position);
+      else distinct.push_back(std::move(r));
     }
     for (Product& p : products(distinct, 0, 0, distinct.size())) {
       NamePattern pattern;

@@ -49,25 +49,23 @@ bool is_there(const std::string& path) {
 }
 
 Error pickle_refused(const std::string& path) {
-  return Error{
-      "pickle",
-      "cannot read " + quote(path) +
-          ": files of this kind are Python pickles, which run code of their author when they are read, and are "
-          "not accepted",
-      {},
-      std::string(pickle_help)};
+  return Error{"pickle",
+               "cannot read " + quote(path) +
+                   ": files of this kind are Python pickles, which run code of their author when they are read, and are "
+                   "not accepted",
+               {},
+               std::string(pickle_help)};
 }
 
 Error no_such_path(const std::string& path) {
   Error error{"no-such-file", "no file or folder " + quote(path), {}, {}};
   // "organisation/model" is how models are called on the hub.
   const std::size_t slash = path.find('/');
-  const bool hub_like = slash != std::string::npos && slash > 0 && slash + 1 < path.size() && path[0] != '.' &&
-                        path[0] != '~' && path.find('/', slash + 1) == std::string::npos &&
-                        !is_safetensors_name(path) && !is_gguf_name(path);
+  const bool hub_like = slash != std::string::npos && slash > 0 && slash + 1 < path.size() && path[0] != '.' && path[0] != '~' &&
+                        path.find('/', slash + 1) == std::string::npos && !is_safetensors_name(path) && !is_gguf_name(path);
   if (hub_like)
-    error.help = "the path must lie on this machine; if this is a model of the hub, download it first: hf download " +
-                 printable(path) + " --local-dir FOLDER";
+    error.help = "the path must lie on this machine; if this is a model of the hub, download it first: hf download " + printable(path) +
+                 " --local-dir FOLDER";
   else if (const std::string parent = folder_of(path); !is_there(parent))
     error.help = "its folder " + quote(parent) + " does not exist either";
   return error;
@@ -86,7 +84,9 @@ Status read_companions(const std::string& folder, const OpenOptions& options, Ch
   const std::string config = in_folder(folder, "config.json");
   if (std::error_code code; fs::symlink_status(config, code).type() == fs::file_type::not_found) {
     if (!options.need_config) return {};
-    return Error{"no-config", "no config.json in " + quote(folder), {},
+    return Error{"no-config",
+                 "no config.json in " + quote(folder),
+                 {},
                  "download the model's config.json into that folder, or name one with --config"};
   }
   JsonOptions json;
@@ -98,9 +98,10 @@ Status read_companions(const std::string& folder, const OpenOptions& options, Ch
     return std::move(read.error());
   }
   if (!read->root.is_object())
-    return Error{"config-json", "config.json: the file must hold an object, and holds " +
-                                    std::string(kind_name(read->root.kind())),
-                 {"file " + quote(config, 1000)}, {}};
+    return Error{"config-json",
+                 "config.json: the file must hold an object, and holds " + std::string(kind_name(read->root.kind())),
+                 {"file " + quote(config, 1000)},
+                 {}};
   index.config = *std::move(read);
   return {};
 }
@@ -159,10 +160,8 @@ Error no_weights(const std::string& folder, const FolderListing& listing) {
     return error;
   }
   Error error{"no-weights", "neither .safetensors nor .gguf in the folder " + quote(folder), {}, {}};
-  if (listing.names.empty() && listing.folders.empty())
-    error.message = "the folder " + quote(folder) + " is empty";
-  else if (!listing.names.empty())
-    error.notes.push_back("it holds " + printable(listed(listing.names, 6)));
+  if (listing.names.empty() && listing.folders.empty()) error.message = "the folder " + quote(folder) + " is empty";
+  else if (!listing.names.empty()) error.notes.push_back("it holds " + printable(listed(listing.names, 6)));
   if (std::binary_search(listing.folders.begin(), listing.folders.end(), "snapshots")) {
     const Result<FolderListing> snapshots = list_folder(in_folder(folder, "snapshots"));
     error.help = "this is a folder of the hub's cache; name its snapshot";
@@ -182,8 +181,7 @@ void note_left_out(const std::vector<std::string>& all, const std::vector<std::s
 }
 
 Result<CheckpointIndex> open_with_index(const std::string& folder, const std::string& index_name,
-                                        const std::vector<std::string>& safetensors, const OpenOptions& options,
-                                        CheckpointIndex out) {
+                                        const std::vector<std::string>& safetensors, const OpenOptions& options, CheckpointIndex out) {
   Result<ShardMap> map = read_shard_map(folder, index_name);
   if (!map) return std::move(map.error());
   if (Status s = read_companions(folder, options, out); !s) return std::move(s.error());
@@ -195,16 +193,17 @@ Result<CheckpointIndex> open_with_index(const std::string& folder, const std::st
 }
 
 // One GGUF, or the parts of one. What lies beside it is found as beside safetensors; the configuration is its own.
-Result<CheckpointIndex> open_gguf_folder(const std::string& folder, const std::vector<std::string>& names,
-                                         const OpenOptions& options, CheckpointIndex out) {
+Result<CheckpointIndex> open_gguf_folder(const std::string& folder, const std::vector<std::string>& names, const OpenOptions& options,
+                                         CheckpointIndex out) {
   const Result<std::vector<std::string>> parts = numbered_shards(names);
   if (!parts) return parts.error();
   const std::vector<std::string>& of_one = parts->empty() ? names : *parts;
   if (parts->empty() ? names.size() > 1 : parts->size() != names.size())
     return Error{"ambiguous-checkpoint",
-                 "the folder " + quote(folder) + " holds " + counted(names.size(), "GGUF file") + " of several models: " +
-                     printable(listed(names, 6)),
-                 {}, "name the file that is meant"};
+                 "the folder " + quote(folder) + " holds " + counted(names.size(), "GGUF file") +
+                     " of several models: " + printable(listed(names, 6)),
+                 {},
+                 "name the file that is meant"};
   OpenOptions beside = options;
   beside.need_config = false;
   if (Status s = read_companions(folder, beside, out); !s) return std::move(s.error());
@@ -231,10 +230,11 @@ Result<CheckpointIndex> open_folder(const std::string& folder, const OpenOptions
       // An index over model.safetensors alone is redundant; one over other files is a second model.
       if (map && std::find(map->files.begin(), map->files.end(), single) == map->files.end())
         return Error{"ambiguous-checkpoint",
-                     quote(folder) + " holds two models: model.safetensors, and the " +
-                         counted(map->files.size(), "file") + " of model.safetensors.index.json",
-                     {}, "name the one that is meant: the file " + quote(in_folder(folder, single), 1000) +
-                             ", or the index " + quote(in_folder(folder, usual), 1000)};
+                     quote(folder) + " holds two models: model.safetensors, and the " + counted(map->files.size(), "file") +
+                         " of model.safetensors.index.json",
+                     {},
+                     "name the one that is meant: the file " + quote(in_folder(folder, single), 1000) + ", or the index " +
+                         quote(in_folder(folder, usual), 1000)};
     }
     return open_with_index(folder, has_usual ? std::string(usual) : indexes[0], safetensors, options, std::move(out));
   }
@@ -264,7 +264,9 @@ Status accept_file(const std::string& path) {
   if (is_pickle_name(path)) return pickle_refused(path);
   if (ends_with_any(path, {".npz", ".h5", ".onnx", ".msgpack", ".tflite", ".zip", ".gz", ".model", ".yaml"}) ||
       (path.ends_with(".json") && !path.ends_with(".safetensors.index.json")))
-    return Error{"not-a-checkpoint", "cannot read " + quote(path) + " as a checkpoint", {},
+    return Error{"not-a-checkpoint",
+                 "cannot read " + quote(path) + " as a checkpoint",
+                 {},
                  "a checkpoint is a folder with config.json and .safetensors files, a .safetensors file, or a .gguf "
                  "file"};
   return {};
@@ -276,8 +278,7 @@ Result<bool> is_gguf_file(const std::string& path) {
   const Result<ReadFile> file = ReadFile::open(path);
   if (!file) return file.error();
   std::array<char, 4> magic{};
-  return !is_safetensors_name(path) && file->size() >= magic.size() &&
-         file->read_at(0, std::as_writable_bytes(std::span(magic))).ok() &&
+  return !is_safetensors_name(path) && file->size() >= magic.size() && file->read_at(0, std::as_writable_bytes(std::span(magic))).ok() &&
          std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 
@@ -292,7 +293,9 @@ Result<CheckpointIndex> open_files(const std::vector<std::string>& paths, const 
     const Result<bool> gguf = is_gguf_file(path);
     if (!gguf) return gguf.error();
     if (*gguf && paths.size() > 1)
-      return Error{"not-a-checkpoint", quote(path) + " is a GGUF file; a list may hold .safetensors files only", {},
+      return Error{"not-a-checkpoint",
+                   quote(path) + " is a GGUF file; a list may hold .safetensors files only",
+                   {},
                    "name the file alone; the parts of a split one are found by their names"};
     if (*gguf) {
       if (Status s = add_gguf_file(path, file_name(path), options, out); !s) return std::move(s.error());
@@ -310,8 +313,8 @@ Result<CheckpointIndex> open_files(const std::vector<std::string>& paths, const 
   }
   if (paths.size() == 1)
     if (const auto part = shard_number(file_name(paths[0])); part && part->of > 1)
-      out.notes.push_back(printable(file_name(paths[0])) + " is part " + std::to_string(part->number) + " of " +
-                          std::to_string(part->of) + "; name its folder to open all of them");
+      out.notes.push_back(printable(file_name(paths[0])) + " is part " + std::to_string(part->number) + " of " + std::to_string(part->of) +
+                          "; name its folder to open all of them");
   return out;
 }
 
@@ -329,8 +332,7 @@ Result<CheckpointIndex> open_checkpoint(const std::string& path, const OpenOptio
       if (const Result<ReadFile> file = ReadFile::open(path); !file) return file.error();
     return no_such_path(path);
   }
-  if (status.type() == fs::file_type::none)
-    return Error{"cannot-open", "cannot open " + quote(path) + ": " + code.message(), {}, {}};
+  if (status.type() == fs::file_type::none) return Error{"cannot-open", "cannot open " + quote(path) + ": " + code.message(), {}, {}};
   if (status.type() == fs::file_type::directory) return open_folder(path, options);
   if (path.ends_with(".safetensors.index.json")) {
     CheckpointIndex out;
@@ -348,8 +350,7 @@ Result<CheckpointIndex> open_checkpoint(const std::vector<std::string>& paths, c
     const fs::file_type type = fs::status(path, code).type();
     if (type == fs::file_type::not_found) return no_such_path(path);
     if (type == fs::file_type::directory)
-      return Error{"not-a-file", quote(path) + " is a folder; a list may hold .safetensors files only", {},
-                   "name the folder alone"};
+      return Error{"not-a-file", quote(path) + " is a folder; a list may hold .safetensors files only", {}, "name the folder alone"};
   }
   return open_files(paths, options);
 }

@@ -190,14 +190,17 @@ std::optional<PackBlock> block_of(const Json& b, const PackKey& key, std::uint64
 // Nothing of a pack is trusted more than of any other file: each block lies in the file that it names.
 Result<Contents> contents(const std::string& path, const MappedFile& file) {
   const std::uint64_t size = file.size();
-  if (size < head_bytes + tail_bytes || file.text().substr(0, magic.size()) != magic)
-    return bad(path, "it does not begin as a pack");
+  if (size < head_bytes + tail_bytes || file.text().substr(0, magic.size()) != magic) return bad(path, "it does not begin as a pack");
   if (file.text().substr(size - end_magic.size()) != end_magic) return bad(path, "it is cut short, or not a pack");
   std::uint32_t version = 0;
-  for (int i = 3; i >= 0; --i) version = version << 8 | std::to_integer<std::uint32_t>(file.data()[magic.size() + static_cast<std::size_t>(i)]);
+  for (int i = 3; i >= 0; --i)
+    version = version << 8 | std::to_integer<std::uint32_t>(file.data()[magic.size() + static_cast<std::size_t>(i)]);
   if (version != pack_version)
-    return Error{"pack-foreign", quote(path) + " is not used: its form is of version " + std::to_string(version) +
-                                     ", and this program's of " + std::to_string(pack_version), {}, way_out};
+    return Error{"pack-foreign",
+                 quote(path) + " is not used: its form is of version " + std::to_string(version) + ", and this program's of " +
+                     std::to_string(pack_version),
+                 {},
+                 way_out};
   const std::byte* tail = file.data() + (size - tail_bytes);
   const std::uint64_t at = load64(tail), length = load64(tail + 8), end = size - tail_bytes;
   if (at < head_bytes || at > end || length != end - at || length > max_directory)
@@ -217,8 +220,8 @@ Result<Contents> contents(const std::string& path, const MappedFile& file) {
   if (const Json* sources = key->find("sources"); sources != nullptr && sources->as_array() != nullptr)
     for (const Json& s : *sources->as_array()) {
       const Json* modified = s.find("modified");
-      out.key.sources.push_back({word(s, "file"), count(s, "size").value_or(0),
-                                 modified != nullptr ? modified->as_int().value_or(0) : 0, word(s, "header"), word(s, "all")});
+      out.key.sources.push_back({word(s, "file"), count(s, "size").value_or(0), modified != nullptr ? modified->as_int().value_or(0) : 0,
+                                 word(s, "header"), word(s, "all")});
     }
   if (const Json* notes = root->find("notes"); notes != nullptr && notes->as_array() != nullptr)
     for (const Json& n : *notes->as_array())
@@ -241,8 +244,11 @@ Result<Contents> contents(const std::string& path, const MappedFile& file) {
 
 Result<PackKey> pack_key(std::string model, std::string layout, const CheckpointIndex& checkpoint,
                          const std::vector<MappingWeight>& weights, const Mapping& mapping, bool full) {
-  PackKey key{std::move(model), std::move(layout), plan_hash(checkpoint, weights, mapping),
-              std::string(MODELC_VERSION) + "/" + std::to_string(generated_code_version), {}};
+  PackKey key{std::move(model),
+              std::move(layout),
+              plan_hash(checkpoint, weights, mapping),
+              std::string(MODELC_VERSION) + "/" + std::to_string(generated_code_version),
+              {}};
   for (const CheckpointFile& f : checkpoint.files()) {
     if (f.memory) return Error{"pack-memory", "a checkpoint that lies in no file has no pack", {}, {}};
     auto header = hash_of(f, f.header_bytes);
@@ -359,26 +365,19 @@ Result<Pack> Pack::open(const std::string& path, const PackKey& key, const Check
   if (!file) return std::move(file.error());
   auto found = contents(path, *file);
   if (!found) return std::move(found.error());
-  const auto foreign = [&](const std::string& why) {
-    return Error{"pack-foreign", quote(path) + " is not used: " + why, {}, way_out};
-  };
-  const auto stale = [&](const std::string& why) {
-    return Error{"pack-stale", quote(path) + " is out of date: " + why, {}, way_out};
-  };
+  const auto foreign = [&](const std::string& why) { return Error{"pack-foreign", quote(path) + " is not used: " + why, {}, way_out}; };
+  const auto stale = [&](const std::string& why) { return Error{"pack-stale", quote(path) + " is out of date: " + why, {}, way_out}; };
   const PackKey& have = found->key;
-  if (have.program != key.program)
-    return foreign("it is of version " + printable(have.program) + ", and this program of " + key.program);
+  if (have.program != key.program) return foreign("it is of version " + printable(have.program) + ", and this program of " + key.program);
   if (have.model != key.model) return foreign("it is of the model " + quote(have.model) + ", not of " + quote(key.model));
-  if (have.layout != key.layout)
-    return foreign("its layout is " + quote(have.layout) + ", and this device's is " + quote(key.layout));
+  if (have.layout != key.layout) return foreign("its layout is " + quote(have.layout) + ", and this device's is " + quote(key.layout));
   if (have.sources.size() != key.sources.size())
     return stale("it was made of " + counted(have.sources.size(), "file") + ", and the checkpoint has " +
                  std::to_string(key.sources.size()));
   for (std::size_t i = 0; i < key.sources.size(); ++i) {
     const PackKey::Source &was = have.sources[i], &is = key.sources[i];
     if (was.file != is.file) return stale("it was made of " + quote(was.file) + ", not of " + quote(is.file));
-    if (was.size != is.size)
-      return stale(quote(is.file) + " had " + grouped(was.size) + " bytes, and now has " + grouped(is.size));
+    if (was.size != is.size) return stale(quote(is.file) + " had " + grouped(was.size) + " bytes, and now has " + grouped(is.size));
     if (was.header != is.header) return stale("the header of " + quote(is.file) + " has changed");
     if (!is.all.empty() && was.all.empty()) return stale("it holds no hash of every byte of " + quote(is.file));
     if (was.modified == is.modified && is.all.empty()) continue;

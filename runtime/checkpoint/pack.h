@@ -51,7 +51,10 @@ struct PackBlock {
   std::optional<std::uint32_t> source = {};                // which of the checkpoint's files it lies in; none: the pack
   std::uint64_t offset = 0;                                // in that file
 };
-struct PackWeight { std::string name; std::vector<PackBlock> blocks; };
+struct PackWeight {
+  std::string name;
+  std::vector<PackBlock> blocks;
+};
 
 // Where the pack of a checkpoint lies: in its folder, or beside its (first) file. "DIR/llama.rows.pack".
 std::string pack_path(const CheckpointIndex& checkpoint, const std::string& model, const std::string& layout);

@@ -22,8 +22,7 @@ Result<TensorBytes> CheckpointData::bytes(std::string_view name) {
   std::vector<std::string_view> names;
   for (const TensorInfo& t : index_->tensors()) names.push_back(t.name);
   Error error{"missing-tensor", quote(index_->path) + " holds no tensor " + quote(name), {}, {}};
-  if (const auto near = nearest(name, std::span<const std::string_view>(names)))
-    error.help = "it holds " + quote(*near);
+  if (const auto near = nearest(name, std::span<const std::string_view>(names))) error.help = "it holds " + quote(*near);
   return error;
 }
 
@@ -40,11 +39,11 @@ Result<TensorBytes> CheckpointData::bytes(const TensorInfo& tensor) {
       // The header was checked against the size that the file had then. A shorter file would end the program in the
       // middle of a load; a longer one is not the file that was checked.
       if (opened->size() != file.size)
-        return Error{opened->size() < file.size ? "file-shrunk" : "file-grown",
-                     quote(file.label) + " had " + grouped(file.size) + " bytes when its header was read and now has " +
-                         grouped(opened->size()),
-                     {"file " + quote(file.path)},
-                     "something writes to the file; let it finish, then load again"};
+        return Error{
+            opened->size() < file.size ? "file-shrunk" : "file-grown",
+            quote(file.label) + " had " + grouped(file.size) + " bytes when its header was read and now has " + grouped(opened->size()),
+            {"file " + quote(file.path)},
+            "something writes to the file; let it finish, then load again"};
       const bool known = file.inode != 0;  // an index that no reader made does not say which file it was
       if (known && (opened->device() != file.device || opened->inode() != file.inode || opened->modified() != file.modified))
         return Error{"file-changed",
@@ -59,15 +58,16 @@ Result<TensorBytes> CheckpointData::bytes(const TensorInfo& tensor) {
   }
   if (tensor.offset > mapped->size() || tensor.size > mapped->size() - tensor.offset)  // of an index that no reader made
     return Error{"out-of-file", "tensor " + quote(tensor.name) + " reaches past the end of " + quote(file.label), {}, {}};
-  return TensorBytes{tensor.size ? mapped->data() + tensor.offset : nullptr, static_cast<std::size_t>(tensor.size),
-                     std::move(mapped)};
+  return TensorBytes{tensor.size ? mapped->data() + tensor.offset : nullptr, static_cast<std::size_t>(tensor.size), std::move(mapped)};
 }
 
 Result<std::vector<float>> CheckpointData::read_f32(const TensorInfo& tensor) {
   if (!is_float(tensor.encoding))
     return Error{"encoding",
                  "tensor " + quote(tensor.name) + " is " + std::string(name(tensor.encoding)) +
-                     "; only what stands for real numbers can be read as f32", {}, {}};
+                     "; only what stands for real numbers can be read as f32",
+                 {},
+                 {}};
   const Result<TensorBytes> stored = bytes(tensor);
   if (!stored) return stored.error();
   // The index was checked: the elements fill the tensor's bytes, which lie in the file.
@@ -83,8 +83,9 @@ Result<std::vector<std::int64_t>> CheckpointData::read_i64(const TensorInfo& ten
   const std::optional<DType> type = dtype_of(tensor.encoding);
   if (!type || is_float(*type))
     return Error{"encoding",
-                 "tensor " + quote(tensor.name) + " is " + std::string(name(tensor.encoding)) +
-                     "; integers and bool can be read as i64", {}, {}};
+                 "tensor " + quote(tensor.name) + " is " + std::string(name(tensor.encoding)) + "; integers and bool can be read as i64",
+                 {},
+                 {}};
   const Result<TensorBytes> stored = bytes(tensor);
   if (!stored) return stored.error();
   const auto width = static_cast<std::size_t>(modelc::bytes(*type));
@@ -101,8 +102,11 @@ Result<std::vector<std::int64_t>> CheckpointData::read_i64(const TensorInfo& ten
       case DType::u64: {
         const std::uint64_t v = load_u64(at);
         if (v > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-          return Error{"range", "element " + std::to_string(i) + " of tensor " + quote(tensor.name) + " is " +
-                                    grouped(v) + ", beyond what i64 holds", {}, {}};
+          return Error{
+              "range",
+              "element " + std::to_string(i) + " of tensor " + quote(tensor.name) + " is " + grouped(v) + ", beyond what i64 holds",
+              {},
+              {}};
         values[i] = static_cast<std::int64_t>(v);
         break;
       }

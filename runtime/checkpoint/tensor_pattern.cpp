@@ -73,8 +73,8 @@ TensorPattern::TensorPattern(std::string_view text) : text_(text) {
 }
 
 // Whether parts_[part..] match name[at..]; with `prefix`, the first components of it, and how many.
-bool TensorPattern::walk(const std::vector<std::string_view>& name, std::size_t part, std::size_t at,
-                         Captures& captures, std::size_t* prefix) const {
+bool TensorPattern::walk(const std::vector<std::string_view>& name, std::size_t part, std::size_t at, Captures& captures,
+                         std::size_t* prefix) const {
   // Parts of one component go on in the loop; only `many` and `rest` try several ends.
   while (part < parts_.size()) {
     const Part& p = parts_[part];

@@ -33,9 +33,11 @@ class TensorPattern {
 
  private:
   enum class Kind : unsigned char { text, part, any, many, index, rest };
-  struct Part { Kind kind; std::string text; };
-  bool walk(const std::vector<std::string_view>& name, std::size_t part, std::size_t at, Captures& captures,
-            std::size_t* prefix) const;
+  struct Part {
+    Kind kind;
+    std::string text;
+  };
+  bool walk(const std::vector<std::string_view>& name, std::size_t part, std::size_t at, Captures& captures, std::size_t* prefix) const;
   std::string text_;
   std::vector<Part> parts_;
   bool plain_ = true;

@@ -40,8 +40,7 @@ Result<std::vector<TensorShape>> before(const Transform& t, const std::vector<Te
     case TransformKind::reshape: {
       const auto count = element_count(t.sizes);
       for (const TensorShape& s : after)
-        if (!count || element_count(s) != count)
-          return wrong(t, shape_text(t.sizes) + " has not as many elements as " + shape_text(s));
+        if (!count || element_count(s) != count) return wrong(t, shape_text(t.sizes) + " has not as many elements as " + shape_text(s));
       in.assign(after.size(), t.sizes);
       return in;
     }
@@ -60,7 +59,8 @@ Result<std::vector<TensorShape>> before(const Transform& t, const std::vector<Te
       if (!axis) return no_axis(t, whole);
       for (std::size_t i = 1; i < after.size(); ++i) {
         TensorShape same = after[i];
-        if (same.size() != whole.size()) return wrong(t, shape_text(after[0]) + " and " + shape_text(same) + " cannot be parts of one tensor");
+        if (same.size() != whole.size())
+          return wrong(t, shape_text(after[0]) + " and " + shape_text(same) + " cannot be parts of one tensor");
         if (same[*axis] > std::numeric_limits<std::int64_t>::max() - whole[*axis]) return wrong(t, "the sizes are too large");
         const std::int64_t sum = whole[*axis] + same[*axis];
         same[*axis] = whole[*axis];
@@ -76,13 +76,15 @@ Result<std::vector<TensorShape>> before(const Transform& t, const std::vector<Te
       if (!axis) return no_axis(t, after[0]);
       std::int64_t sum = 0;
       for (std::int64_t n : t.sizes) {
-        if (n < 0 || sum > after[0][*axis] - n) return wrong(t, "the sizes add up to more than " + std::to_string(after[0][*axis]) + " of " + shape_text(after[0]));
+        if (n < 0 || sum > after[0][*axis] - n)
+          return wrong(t, "the sizes add up to more than " + std::to_string(after[0][*axis]) + " of " + shape_text(after[0]));
         sum += n;
         in.push_back(after[0]);
         in.back()[*axis] = n;
       }
       if (sum != after[0][*axis])
-        return wrong(t, "the sizes add up to " + std::to_string(sum) + ", not to " + std::to_string(after[0][*axis]) + " of " + shape_text(after[0]));
+        return wrong(t, "the sizes add up to " + std::to_string(sum) + ", not to " + std::to_string(after[0][*axis]) + " of " +
+                            shape_text(after[0]));
       return in;
     }
     case TransformKind::unzip: {
@@ -103,7 +105,8 @@ Result<std::vector<TensorShape>> before(const Transform& t, const std::vector<Te
         if (s.empty() || s[0] % t.a != 0) return wrong(t, shape_text(s) + " is not whole heads: " + std::to_string(t.a) + " of them");
         const std::int64_t head = s[0] / t.a, rows = t.b > 0 ? t.b : head;
         if (rows % 2 != 0 || rows > head)
-          return wrong(t, "a head of " + shape_text(s) + " has " + std::to_string(head) + " rows, and " + std::to_string(rows) + " of them are no pairs of it");
+          return wrong(t, "a head of " + shape_text(s) + " has " + std::to_string(head) + " rows, and " + std::to_string(rows) +
+                              " of them are no pairs of it");
       }
       return after;
     case TransformKind::offset:
@@ -244,7 +247,8 @@ std::size_t size_of(Encoding e, const TensorShape& shape) {
 Status same_encoding(const Transform& t, const std::vector<HostArray>& arrays) {
   for (const HostArray& x : arrays)
     if (x.encoding != arrays[0].encoding)
-      return wrong(t, "tensors stored as " + std::string(name(arrays[0].encoding)) + " and " + std::string(name(x.encoding)) + " cannot become one");
+      return wrong(
+          t, "tensors stored as " + std::string(name(arrays[0].encoding)) + " and " + std::string(name(x.encoding)) + " cannot become one");
   return {};
 }
 

@@ -8,8 +8,8 @@
 namespace modelc {
 namespace {
 
-constexpr std::array<std::string_view, 9> names = {"transpose", "reshape", "stack", "split", "concat",
-                                                   "unzip", "deinterleave_rope_rows", "offset", "cast"};
+constexpr std::array<std::string_view, 9> names = {"transpose", "reshape", "stack", "split", "concat", "unzip", "deinterleave_rope_rows",
+                                                   "offset",    "cast"};
 
 // Arguments of one call; a list is one argument with its brackets. Commas inside brackets and parentheses are theirs.
 std::vector<std::string_view> cut(std::string_view text) {
@@ -95,9 +95,7 @@ std::string text(const Transform& t) {
     case TransformKind::split:
     case TransformKind::unzip: args = std::to_string(t.a); break;
     case TransformKind::concat: args = std::to_string(t.a) + ", " + list(t.sizes); break;
-    case TransformKind::deinterleave_rope_rows:
-      args = std::to_string(t.a) + (t.b > 0 ? ", " + std::to_string(t.b) : "");
-      break;
+    case TransformKind::deinterleave_rope_rows: args = std::to_string(t.a) + (t.b > 0 ? ", " + std::to_string(t.b) : ""); break;
     case TransformKind::offset: args = shortest(t.value); break;
     case TransformKind::cast: args = modelc::name(t.dtype); break;
   }

@@ -88,13 +88,15 @@ Result<std::vector<float>> read_weight_f32(CheckpointData& data, const Mapping& 
   if (!x) return std::move(x.error());
   std::vector<float> values(static_cast<std::size_t>(element_count(shape).value_or(0)));
   if (stored_bytes(x->encoding, shape) != static_cast<std::int64_t>(x->bytes.size()) || !decode(x->encoding, x->bytes.data(), values))
-    return Error{"encoding", describe(data.index(), source) + " is stored as " + std::string(name(x->encoding)) +
-                                 ", which stands for no real numbers", {}, {}};
+    return Error{"encoding",
+                 describe(data.index(), source) + " is stored as " + std::string(name(x->encoding)) + ", which stands for no real numbers",
+                 {},
+                 {}};
   return values;
 }
 
-Result<std::string> compare_alias(CheckpointData& data, const Mapping& mapping, const WeightSource& source,
-                                  const std::string& weight, const TensorShape& shape) {
+Result<std::string> compare_alias(CheckpointData& data, const Mapping& mapping, const WeightSource& source, const std::string& weight,
+                                  const TensorShape& shape) {
   auto own = read_weight(data, mapping, *source.own, shape), target = read_weight(data, mapping, source, shape);
   if (!own) return std::move(own.error());
   if (!target) return std::move(target.error());

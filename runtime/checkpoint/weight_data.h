@@ -13,8 +13,8 @@ Result<HostArray> read_weight(CheckpointData& data, const Mapping& mapping, cons
 Result<std::vector<float>> read_weight_f32(CheckpointData& data, const Mapping& mapping, const WeightSource& source,
                                            const TensorShape& shape);
 // An alias whose own tensors are there too: both must be equal as numbers ("alias-conflict"). Gives the note that they are.
-Result<std::string> compare_alias(CheckpointData& data, const Mapping& mapping, const WeightSource& source,
-                                  const std::string& weight, const TensorShape& shape);
+Result<std::string> compare_alias(CheckpointData& data, const Mapping& mapping, const WeightSource& source, const std::string& weight,
+                                  const TensorShape& shape);
 // "model.safetensors: lm_head.weight", "… and 7 more", with the plan's transforms: where a source is, for people.
 std::string describe(const CheckpointIndex& index, const WeightSource& source);
 

@@ -8,10 +8,12 @@ namespace {
 
 Error wrong_size(Encoding encoding, const TensorShape& shape, std::uint64_t bytes) {
   const auto takes = stored_bytes(encoding, shape);
-  return Error{"shape", std::string(name(encoding)) + " " + shape_text(shape) +
-                            (takes ? " takes " + counted(static_cast<std::uint64_t>(*takes), "byte") : " is no shape of whole blocks") +
-                            ", and there are " + grouped(bytes),
-               {}, {}};
+  return Error{"shape",
+               std::string(name(encoding)) + " " + shape_text(shape) +
+                   (takes ? " takes " + counted(static_cast<std::uint64_t>(*takes), "byte") : " is no shape of whole blocks") +
+                   ", and there are " + grouped(bytes),
+               {},
+               {}};
 }
 
 }  // namespace

@@ -21,8 +21,7 @@ static_assert(item_rows <= attend_max_rows);
 std::int64_t key_positions(std::int64_t positions) { return (positions + key_block - 1) / key_block * key_block; }
 
 // Writes the keys of one head, one position.
-template <class T>
-void put_key(const T* key, std::int64_t dim, std::int64_t position, T* keys) {
+template <class T> void put_key(const T* key, std::int64_t dim, std::int64_t position, T* keys) {
   T* to = keys + position / key_block * (key_block * dim) + position % key_block;
   for (std::int64_t i = 0; i < dim; ++i) to[i * key_block] = key[i];
 }
@@ -92,9 +91,11 @@ Result<std::unique_ptr<StateStore>> CpuDevice::reserve(const StateSlot& slot, st
   using Kind = StateSlot::Kind;
   const bool narrow = slot.kind == Kind::kv_cache && (slot.dtype == DType::f16 || slot.dtype == DType::bf16);
   if (slot.kind == Kind::latent_cache || (slot.dtype != DType::f32 && !narrow))
-    return Error{"state-kind", slot.kind == Kind::latent_cache ? "a cache of latents is not carried out by the CPU device"
-                               : "a state of " + std::string(name(slot.dtype)) + " is not carried out by the CPU device",
-                 {}, {}};
+    return Error{"state-kind",
+                 slot.kind == Kind::latent_cache ? "a cache of latents is not carried out by the CPU device"
+                                                 : "a state of " + std::string(name(slot.dtype)) + " is not carried out by the CPU device",
+                 {},
+                 {}};
   if (slot.kind != Kind::kv_cache) {
     auto state = SlotState::make(*this, slot, sequences);
     if (!state) return std::move(state.error());
@@ -106,8 +107,11 @@ Result<std::unique_ptr<StateStore>> CpuDevice::reserve(const StateSlot& slot, st
   if (capacity > (std::int64_t{1} << 40) || __builtin_mul_overflow(rows, key_positions(capacity) * bytes(slot.dtype), &key_bytes) ||
       __builtin_mul_overflow(rows, capacity * bytes(slot.dtype), &value_bytes) || __builtin_mul_overflow(key_bytes, dim, &key_bytes) ||
       __builtin_mul_overflow(value_bytes, value_dim, &value_bytes))
-    return Error{"out-of-memory", "a cache of " + grouped(capacity) + " positions for " +
-                 counted(static_cast<std::uint64_t>(sequences), "sequence") + " passes all memory", {}, {}};
+    return Error{"out-of-memory",
+                 "a cache of " + grouped(capacity) + " positions for " + counted(static_cast<std::uint64_t>(sequences), "sequence") +
+                     " passes all memory",
+                 {},
+                 {}};
   auto keys = buffers_.allocate(key_bytes);
   if (!keys) return std::move(keys.error());
   auto values = buffers_.allocate(value_bytes);
@@ -115,10 +119,10 @@ Result<std::unique_ptr<StateStore>> CpuDevice::reserve(const StateSlot& slot, st
     buffers_.free(*keys);
     return std::move(values.error());
   }
-  return std::unique_ptr<StateStore>(std::make_unique<KvCache>(
-      *this, slot, capacity, sequences,
-      Tensor{*keys, 0, slot.dtype, {sequences, heads, key_positions(capacity) / key_block, dim, key_block}},
-      Tensor{*values, 0, slot.dtype, {sequences, heads, capacity, value_dim}}));
+  return std::unique_ptr<StateStore>(
+      std::make_unique<KvCache>(*this, slot, capacity, sequences,
+                                Tensor{*keys, 0, slot.dtype, {sequences, heads, key_positions(capacity) / key_block, dim, key_block}},
+                                Tensor{*values, 0, slot.dtype, {sequences, heads, capacity, value_dim}}));
 }
 
 void CpuDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) {
@@ -156,8 +160,7 @@ void CpuDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const B
     cache.held[static_cast<std::size_t>(at.slots[i])] = at.lengths[static_cast<std::size_t>(at.starts[i])];
 }
 
-void CpuDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args,
-                       const Tensor& out) {
+void CpuDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
   assert(q.shape.rank() == 3 && q.shape[2] == cache.dim && q.shape[1] % cache.heads == 0);
   Keys keys;
   keys.keys = cache.keys.host<std::byte>();
@@ -171,8 +174,7 @@ void CpuDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, c
   attend_over(q, keys, args, out);
 }
 
-void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
-                       const Tensor& out) {
+void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) {
   assert(q.shape.rank() == 3 && k.shape.rank() == 3 && v.shape.rank() == 3 && q.shape[2] == k.shape[2]);
   const std::int64_t heads = k.shape[1], d = k.shape[2];
   assert(q.shape[1] % heads == 0 && v.shape[1] == heads);
@@ -206,8 +208,7 @@ void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const 
 void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) {
   assert(q.shape.rank() >= 3 && k.shape.rank() == q.shape.rank() && v.shape.rank() == q.shape.rank());
   assert(q.shape[-1] == k.shape[-1]);
-  const std::int64_t n = q.shape[-3], m = k.shape[-3], query_heads = q.shape[-2], heads = k.shape[-2], d = k.shape[-1],
-                     dv = v.shape[-1];
+  const std::int64_t n = q.shape[-3], m = k.shape[-3], query_heads = q.shape[-2], heads = k.shape[-2], d = k.shape[-1], dv = v.shape[-1];
   assert(query_heads % heads == 0 && v.shape[-2] == heads && (args.mask == Mask::full || n == m));
   if (out.count() == 0) return;
   const std::int64_t sequences = q.count() / (n * query_heads * d);
@@ -330,15 +331,15 @@ void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs&
   };
   const auto join = [&](const Item& item, float* into, const float* other) {
     for (std::int64_t r = 0; r < item.rows(); ++r)
-      kernels_.attend_join(into + r, into + item_rows + r, into + 2 * item_rows + r * dv, other[r],
-                           other[item_rows + r], other + 2 * item_rows + r * dv, dv);
+      kernels_.attend_join(into + r, into + item_rows + r, into + 2 * item_rows + r * dv, other[r], other[item_rows + r],
+                           other + 2 * item_rows + r * dv, dv);
   };
   const auto finish = [&](const Item& item, const float* into) {
     std::int64_t r = 0;
     for (std::int64_t t = item.t0; t < item.t1; ++t)
       for (std::int64_t h = item.h0; h < item.h1; ++h, ++r)
-        kernels_.attend_finish(into[r], into[item_rows + r], into + 2 * item_rows + r * dv,
-                               sinks != nullptr ? sinks + h : nullptr, dv, to + (t * query_heads + h) * dv);
+        kernels_.attend_finish(into[r], into[item_rows + r], into + 2 * item_rows + r * dv, sinks != nullptr ? sinks + h : nullptr, dv,
+                               to + (t * query_heads + h) * dv);
   };
   const auto nothing = [&](const Item& item, float* into) {
     std::fill_n(into, item.rows(), -__builtin_inff());
@@ -364,7 +365,9 @@ void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs&
     return;
   }
   // Few rows and long sequences: every chunk is a piece of its own, and the results are joined in the same order.
-  struct Part { std::int64_t item, chunk; };
+  struct Part {
+    std::int64_t item, chunk;
+  };
   std::vector<Part> parts;
   for (std::int64_t i = 0; i < pieces; ++i)
     for (std::int64_t c = 0; c < items[static_cast<std::size_t>(i)].chunks(); ++c) parts.push_back({i, c});
@@ -382,8 +385,7 @@ void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs&
     const Item& item = items[static_cast<std::size_t>(i)];
     float* into = scratch_[0].at_least(scores + 2 * result) + scores;
     nothing(item, into);
-    for (; p < parts.size() && parts[p].item == i; ++p)
-      join(item, into, results + static_cast<std::int64_t>(p) * result);
+    for (; p < parts.size() && parts[p].item == i; ++p) join(item, into, results + static_cast<std::int64_t>(p) * result);
     finish(item, into);
   }
 }

@@ -14,9 +14,7 @@ namespace {
 constexpr std::int64_t mapped_from = 1 << 20;              // bytes; smaller buffers come from the heap
 constexpr std::size_t alignment = 64;
 
-std::size_t rounded(std::int64_t size) {
-  return (static_cast<std::size_t>(size) + alignment - 1) / alignment * alignment;
-}
+std::size_t rounded(std::int64_t size) { return (static_cast<std::size_t>(size) + alignment - 1) / alignment * alignment; }
 
 }  // namespace
 
@@ -37,14 +35,12 @@ Result<const Buffer*> Buffers::allocate(std::int64_t size) {
   void* p = nullptr;
   const Kind kind = size >= mapped_from ? Kind::mapped : Kind::heap;
   if (kind == Kind::mapped) {
-    p = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    p = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) p = nullptr;
   } else {
     p = std::aligned_alloc(alignment, rounded(size == 0 ? 1 : size));
   }
-  if (p == nullptr)
-    return Error{"out-of-memory", "the CPU device cannot get " + human_bytes(static_cast<std::uint64_t>(size)), {}, {}};
+  if (p == nullptr) return Error{"out-of-memory", "the CPU device cannot get " + human_bytes(static_cast<std::uint64_t>(size)), {}, {}};
   return keep(static_cast<std::byte*>(p), size, kind);
 }
 

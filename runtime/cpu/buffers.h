@@ -29,7 +29,11 @@ class Buffers {
 
  private:
   enum class Kind : std::uint8_t { heap, mapped, adopted };
-  struct Owned { Buffer buffer; Kind kind; std::shared_ptr<const MappedFile> file; };
+  struct Owned {
+    Buffer buffer;
+    Kind kind;
+    std::shared_ptr<const MappedFile> file;
+  };
   const Buffer* keep(std::byte* memory, std::int64_t size, Kind kind, std::shared_ptr<const MappedFile> file = {});
   static void release(Owned& owned);
   const Device* owner_;
@@ -44,7 +48,9 @@ class Scratch {
   float* at_least(std::int64_t count);
 
  private:
-  struct Free { void operator()(float* p) const; };
+  struct Free {
+    void operator()(float* p) const;
+  };
   std::unique_ptr<float, Free> data_;
   std::int64_t count_ = 0;
 };

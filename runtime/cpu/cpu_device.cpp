@@ -15,7 +15,9 @@ Result<std::unique_ptr<Device>> open_cpu(const CpuOptions& options) {
   auto kernels = cpu::choose_kernels(options.isa);
   if (!kernels) return std::move(kernels.error());
   if (options.threads < 0)
-    return Error{"threads", "cannot run with " + std::to_string(options.threads) + " threads", {},
+    return Error{"threads",
+                 "cannot run with " + std::to_string(options.threads) + " threads",
+                 {},
                  "give a number from 1, or 0 for one per processor"};
   return std::unique_ptr<Device>(std::make_unique<cpu::CpuDevice>(**kernels, options.threads));
 }
@@ -23,9 +25,7 @@ Result<std::unique_ptr<Device>> open_cpu(const CpuOptions& options) {
 namespace cpu {
 namespace {
 
-std::int64_t rows_of(const Tensor& t) {
-  return t.shape.rank() == 0 ? 1 : t.count() / std::max<std::int64_t>(t.shape[-1], 1);
-}
+std::int64_t rows_of(const Tensor& t) { return t.shape.rank() == 0 ? 1 : t.count() / std::max<std::int64_t>(t.shape[-1], 1); }
 std::int64_t width_of(const Tensor& t) { return t.shape.rank() == 0 ? 1 : t.shape[-1]; }
 
 }  // namespace
@@ -40,8 +40,11 @@ std::string CpuDevice::description() const {
 
 Result<const Buffer*> CpuDevice::place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) {
   if (size < 0 || at > file->size() || static_cast<std::uint64_t>(size) > file->size() - at)
-    return Error{"file-shrunk", file->path() + " has " + grouped(static_cast<std::uint64_t>(file->size())) +
-                 " bytes, and no " + grouped(size) + " of them from " + grouped(at) + " on", {}, {}};
+    return Error{"file-shrunk",
+                 file->path() + " has " + grouped(static_cast<std::uint64_t>(file->size())) + " bytes, and no " + grouped(size) +
+                     " of them from " + grouped(at) + " on",
+                 {},
+                 {}};
   file->will_need(at, static_cast<std::size_t>(size));
   return buffers_.adopt(std::move(file), at, size);
 }
@@ -63,7 +66,9 @@ namespace {
 void check_rows(const std::int32_t* index, std::int64_t count, std::int64_t bound) {
   for (std::int64_t i = 0; i < count; ++i)
     if (index[i] < 0 || index[i] >= bound)
-      throw StepFailure{{"index-range", "row " + std::to_string(index[i]) + " is taken of " + grouped(bound), {},
+      throw StepFailure{{"index-range",
+                         "row " + std::to_string(index[i]) + " is taken of " + grouped(bound),
+                         {},
                          "the model computes an index that its own type does not allow"}};
 }
 
@@ -87,8 +92,7 @@ void CpuDevice::take(const Matrix& table, const Tensor& rows, float scale, const
       const RowBlock& block = table.blocks[b];
       const std::int64_t row = index[r] - block.first;
       assert(row >= 0 && row < block.rows);
-      kernels_.convert(*stored(block.encoding), block.data.host<std::byte>() + row * block.row_bytes, n, scale,
-                       to + r * n);
+      kernels_.convert(*stored(block.encoding), block.data.host<std::byte>() + row * block.row_bytes, n, scale, to + r * n);
     }
   });
 }
@@ -116,8 +120,7 @@ void CpuDevice::rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args,
   const float* weight = w.host<float>();
   float* to = out.host<float>();
   spread_rows(rows_of(x), n, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r)
-      kernels_.rms_norm(from + r * n, weight, args.eps, args.offset, n, to + r * n);
+    for (std::int64_t r = begin; r < end; ++r) kernels_.rms_norm(from + r * n, weight, args.eps, args.offset, n, to + r * n);
   });
 }
 
@@ -160,8 +163,7 @@ void CpuDevice::rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pair
   float* to = out.host<float>();
   spread_rows(tokens, width, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t)
-      kernels_.rope(from + t * width, c + t * half, s + t * half, width / d, d, half, pairs == Pairs::adjacent,
-                    to + t * width);
+      kernels_.rope(from + t * width, c + t * half, s + t * half, width / d, d, half, pairs == Pairs::adjacent, to + t * width);
   });
 }
 

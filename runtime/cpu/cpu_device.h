@@ -66,23 +66,19 @@ class CpuDevice final : public Device {
   void take(const Matrix& table, const Tensor& rows, float scale, const Tensor& out) override;
   void take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) override;
   void rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out) override;
-  void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
-                    const Tensor& out) override;
+  void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum, const Tensor& out) override;
   void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) override;
   void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) override;
   void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) override;
-  void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args,
-              const Tensor& out) override;
-  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
-              const Tensor& out) override;
+  void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) override;
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) override;
   void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) override;
   void copy(const Tensor& from, const Tensor& to) override;
   void copy_strided(const Strided& from, const Strided& to) override;
   void fill(double value, const Tensor& out) override;
   void reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out) override;
-  void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen,
-             const Tensor& weights) override;
+  void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights) override;
   void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args, const MapKernel& f,
                const Tensor& out) override;
   void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) override;
@@ -91,18 +87,15 @@ class CpuDevice final : public Device {
  private:
   // f(begin, end, worker) over [0, count); in the calling thread when `work` (elements touched, multiplications) is
   // small.
-  template <class F>
-  void spread(std::int64_t count, std::int64_t grain, std::int64_t work, F&& f) {
+  template <class F> void spread(std::int64_t count, std::int64_t grain, std::int64_t work, F&& f) {
     if (count <= 0) return;
     if (work < inline_work || team_.size() == 1 || count <= grain) return f(std::int64_t{0}, count, 0);
     team_.run(count, grain, f);
   }
   // The same over rows of `width` elements.
-  template <class F>
-  void spread_rows(std::int64_t rows, std::int64_t width, F&& f) {
+  template <class F> void spread_rows(std::int64_t rows, std::int64_t width, F&& f) {
     const std::int64_t grain = row_elements / (width > 0 ? width : 1);
-    spread(rows, grain > 0 ? grain : 1, rows * width,
-           [&](std::int64_t begin, std::int64_t end, int) { f(begin, end); });
+    spread(rows, grain > 0 ? grain : 1, rows * width, [&](std::int64_t begin, std::int64_t end, int) { f(begin, end); });
   }
 
   // Rows of x for products with w, in rounded_; with lock_ held.

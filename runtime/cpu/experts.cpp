@@ -19,9 +19,8 @@ constexpr std::int64_t expert_rows = 64;                   // of weights, in one
 void largest(const float* values, std::int64_t n, std::int64_t k, std::vector<std::int32_t>& order) {
   order.resize(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](std::int32_t a, std::int32_t b) {
-    return values[a] > values[b] || (values[a] == values[b] && a < b);
-  });
+  std::partial_sort(order.begin(), order.begin() + k, order.end(),
+                    [&](std::int32_t a, std::int32_t b) { return values[a] > values[b] || (values[a] == values[b] && a < b); });
 }
 
 // Scores outside of the best groups become -inf.
@@ -43,9 +42,8 @@ void keep_best_groups(std::vector<float>& scores, const RouteArgs& args) {
 
 // Rows [from, from + n) of a matrix times m rows of x, from row `first` of what was rounded on; bias as long as the matrix's
 // rows, or null.
-void rows_product(const Kernels& kernels, const Matrix& w, std::int64_t from, std::int64_t n, const float* x,
-                  const RoundedRows& rounded, std::int64_t first, std::int64_t m, const float* bias, float* out,
-                  std::int64_t out_stride, float* scratch) {
+void rows_product(const Kernels& kernels, const Matrix& w, std::int64_t from, std::int64_t n, const float* x, const RoundedRows& rounded,
+                  std::int64_t first, std::int64_t m, const float* bias, float* out, std::int64_t out_stride, float* scratch) {
   for (const RowBlock& b : w.blocks) {
     const std::int64_t begin = std::max(from, b.first), end = std::min(from + n, b.first + b.rows);
     if (begin >= end) continue;
@@ -80,7 +78,9 @@ struct Assigned {
       : begin(static_cast<std::size_t>(experts) + 1), place(static_cast<std::size_t>(pairs)), pair(static_cast<std::size_t>(pairs)) {
     for (std::int64_t p = 0; p < pairs; ++p) {
       if (chosen[p] < 0 || chosen[p] >= experts)
-        throw StepFailure{{"index-range", "expert " + std::to_string(chosen[p]) + " is chosen of " + grouped(experts), {},
+        throw StepFailure{{"index-range",
+                           "expert " + std::to_string(chosen[p]) + " is chosen of " + grouped(experts),
+                           {},
                            "the model computes an index that its own type does not allow"}};
       ++begin[static_cast<std::size_t>(chosen[p]) + 1];
     }
@@ -101,8 +101,7 @@ struct Assigned {
 
 }  // namespace
 
-void CpuDevice::route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen,
-                      const Tensor& weights) {
+void CpuDevice::route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights) {
   const std::int64_t n = scores.shape[-1], k = chosen.shape[-1];
   assert(chosen.dtype == DType::i32 && weights.count() == chosen.count() && k <= n && k >= 1);
   const float* b = bias.host<float>();
@@ -126,8 +125,8 @@ void CpuDevice::route(const Tensor& scores, const Tensor& bias, const RouteArgs&
   });
 }
 
-void CpuDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args,
-                        const MapKernel& f, const Tensor& out) {
+void CpuDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args, const MapKernel& f,
+                        const Tensor& out) {
   const std::int64_t d = args.gate->columns, inner = args.down->columns, k = chosen.shape[-1], pairs = chosen.count();
   const std::int64_t tokens = pairs / std::max<std::int64_t>(k, 1);
   assert(x.count() == tokens * d && out.count() == tokens * d && weights.count() == pairs);
@@ -144,8 +143,8 @@ void CpuDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& wei
   float* gathered = packed_.at_least(pairs * (2 * d + inner));
   float* hidden = gathered + pairs * d;
   float* results = hidden + pairs * inner;
-  const std::int64_t product = (std::max(kernels_.product_scratch(most, expert_rows, d),
-                                         kernels_.product_scratch(most, expert_rows, inner)) + 15) / 16 * 16;
+  const std::int64_t product =
+      (std::max(kernels_.product_scratch(most, expert_rows, d), kernels_.product_scratch(most, expert_rows, inner)) + 15) / 16 * 16;
   const std::int64_t scratch = product + 3 * most * expert_rows;
   for (Scratch& s : scratch_) s.at_least(scratch);
   spread_rows(pairs, d, [&](std::int64_t begin, std::int64_t end) {
@@ -165,10 +164,9 @@ void CpuDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& wei
       float* up = gate + m * width;
       float* mapped = up + m * width;
       const std::int64_t first = assigned.first(e);
-      rows_product(kernels_, *args.gate, e * inner + from, width, gathered, rounded, first, m, args.gate_bias.host<float>(), gate,
-                   width, own);
-      rows_product(kernels_, *args.up, e * inner + from, width, gathered, rounded, first, m, args.up_bias.host<float>(), up,
-                   width, own);
+      rows_product(kernels_, *args.gate, e * inner + from, width, gathered, rounded, first, m, args.gate_bias.host<float>(), gate, width,
+                   own);
+      rows_product(kernels_, *args.up, e * inner + from, width, gathered, rounded, first, m, args.up_bias.host<float>(), up, width, own);
       MapArgs a;
       a.shape = {m, width};
       a.inputs = 2;
@@ -178,8 +176,7 @@ void CpuDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& wei
       a.out = mapped;
       f.cpu(a, 0, m);
       for (std::int64_t i = 0; i < m; ++i)
-        std::memcpy(hidden + (assigned.first(e) + i) * inner + from, mapped + i * width,
-                    static_cast<std::size_t>(width) * sizeof(float));
+        std::memcpy(hidden + (assigned.first(e) + i) * inner + from, mapped + i * width, static_cast<std::size_t>(width) * sizeof(float));
     }
   });
   rounded = round(hidden, pairs, *args.down);

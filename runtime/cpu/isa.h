@@ -12,7 +12,9 @@ namespace modelc::cpu {
 // The kernels that run here, the plainest first; at least "portable".
 std::vector<const Kernels*> available_kernels();
 // What the processor and the system have beyond those sets. AMX: the system has allowed this process its tiles, which asking does.
-struct Extensions { bool avx512vnni = false, avx512fp16 = false, amx_bf16 = false, amx_int8 = false; };
+struct Extensions {
+  bool avx512vnni = false, avx512fp16 = false, amx_bf16 = false, amx_int8 = false;
+};
 const Extensions& extensions();
 
 // Those called `isa`, the best for "". Errors: a name that nobody knows ("isa-unknown"), one that this machine or this

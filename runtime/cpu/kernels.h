@@ -72,8 +72,7 @@ struct Kernels {
   void (*round)(const float* x, std::int64_t k, std::byte* to);
   void (*attend)(const AttendChunk& chunk);
   // Joins a further chunk's result into a row's: max, sum, acc[dv].
-  void (*attend_join)(float* max, float* sum, float* acc, float other_max, float other_sum, const float* other_acc,
-                      std::int64_t dv);
+  void (*attend_join)(float* max, float* sum, float* acc, float other_max, float other_sum, const float* other_acc, std::int64_t dv);
   // out[dv] = acc / sum, with one more logit in the sum when `sink` is given; a row that saw nothing gives 0.
   void (*attend_finish)(float max, float sum, const float* acc, const float* sink, std::int64_t dv, float* out);
   // One row: to = from · scale, as f32.
@@ -83,12 +82,11 @@ struct Kernels {
   // One row: out = x / sqrt(mean(x²) + eps) · (w + offset). w may be null. May be in place.
   void (*rms_norm)(const float* x, const float* w, float eps, float offset, std::int64_t n, float* out);
   // The same of x + y, which goes to `sum`.
-  void (*add_rms_norm)(const float* x, const float* y, const float* w, float eps, float offset, std::int64_t n,
-                       float* sum, float* out);
+  void (*add_rms_norm)(const float* x, const float* y, const float* w, float eps, float offset, std::int64_t n, float* sum, float* out);
   void (*layer_norm)(const float* x, const float* w, const float* b, float eps, std::int64_t n, float* out);
   // One token: x [heads, d]; the first 2 · half channels are turned by cos, sin [half]. May be in place.
-  void (*rope)(const float* x, const float* cos, const float* sin, std::int64_t heads, std::int64_t d,
-               std::int64_t half, bool adjacent, float* out);
+  void (*rope)(const float* x, const float* cos, const float* sin, std::int64_t heads, std::int64_t d, std::int64_t half, bool adjacent,
+               float* out);
 };
 
 extern const Kernels kernels_portable;

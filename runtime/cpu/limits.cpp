@@ -17,8 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // The median seconds of f(): three calls at least, then as many as fit into a fifth of a second.
-template <class F>
-double median_seconds(F&& f) {
+template <class F> double median_seconds(F&& f) {
   std::vector<double> times;
   const auto begin = Clock::now();
   const auto since = [](Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); };
@@ -42,7 +41,10 @@ std::vector<const LimitKernels*> available_limits() {
   return all;
 }
 
-struct Piece { const std::byte* data; std::int64_t size; };
+struct Piece {
+  const std::byte* data;
+  std::int64_t size;
+};
 
 // The tensors in pieces that a thread reads in one go.
 std::vector<Piece> pieces_of(std::span<const Tensor> data) {

@@ -26,7 +26,7 @@ extern const LimitKernels limit_kernels_avx512vnni;        // in f32 as avx512: 
 // Arithmetic of narrow numbers, which some processors have; `needs` says which.
 struct NarrowLimitKernel {
   const char* what;                                        // "int8 multiply-adds, avx512vnni"
-  bool Extensions::* needs;
+  bool Extensions::*needs;
   float (*multiply_adds)(std::int64_t rounds);
   std::int64_t operations_of_a_round;
 };

@@ -13,8 +13,7 @@ constexpr std::int64_t panel_rows = 64;                    // many tokens: rows 
 constexpr std::int64_t mapped_tokens = 128;                // linear_map: tokens whose products wait in scratch
 
 // Rows of a piece: whole tiles, and several pieces for each worker, so that all end at about the same time.
-std::int64_t piece_rows(std::int64_t tokens, std::int64_t rows, std::int64_t row_bytes, int workers,
-                        std::int64_t tile) {
+std::int64_t piece_rows(std::int64_t tokens, std::int64_t rows, std::int64_t row_bytes, int workers, std::int64_t tile) {
   const std::int64_t wanted = tokens <= 4 ? streamed_bytes / std::max<std::int64_t>(row_bytes, 1) : panel_rows;
   const std::int64_t fair = rows / (4 * workers);
   return (std::clamp<std::int64_t>(std::min(wanted, fair), 1, rows) + tile - 1) / tile * tile;

@@ -13,8 +13,7 @@ namespace {
 constexpr std::int64_t lanes = 32;
 
 // Some lines of x that lie side by side: element (j, l) is at j · stride + l.
-template <class T>
-struct Lines {
+template <class T> struct Lines {
   const T* x = nullptr;
   std::int64_t n = 0, stride = 1;
   std::int64_t width = 1;                                  // lines, at most `lanes`
@@ -24,8 +23,7 @@ struct Lines {
 };
 
 // Σ f(x) of each line, in an order that depends on n alone.
-template <class T, class F>
-void sums(const Lines<T>& s, double* out, F f) {
+template <class T, class F> void sums(const Lines<T>& s, double* out, F f) {
   std::fill_n(out, s.width, 0.0);
   if (s.width == 1 && s.stride == 1 && !s.bools && !s.reals) {
     double part[8] = {};
@@ -42,8 +40,7 @@ void sums(const Lines<T>& s, double* out, F f) {
 }
 
 // The largest (smallest) of each line; not a number if any is not.
-template <class T>
-void extremes(const Lines<T>& s, bool largest, T* best) {
+template <class T> void extremes(const Lines<T>& s, bool largest, T* best) {
   using Limits = std::numeric_limits<T>;
   const T low = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
   const T high = Limits::has_infinity ? Limits::infinity() : Limits::max();
@@ -58,8 +55,7 @@ void extremes(const Lines<T>& s, bool largest, T* best) {
   }
 }
 
-template <class T>
-void argmax(const Lines<T>& s, std::int32_t* out) {
+template <class T> void argmax(const Lines<T>& s, std::int32_t* out) {
   for (std::int64_t l = 0; l < s.width; ++l) {
     std::int64_t best = -1;
     for (std::int64_t j = 0; j < s.n; ++j)
@@ -76,8 +72,7 @@ void softmax(const Lines<float>& s, float* out) {
       for (std::int64_t l = 0; l < s.width; ++l) best[l] = std::max(best[l], s.x[j * s.stride + l]);
   for (std::int64_t j = 0; j < s.n; ++j) {
     const bool counts = s.counts(j);
-    for (std::int64_t l = 0; l < s.width; ++l)
-      out[j * s.stride + l] = counts ? math::exp(s.x[j * s.stride + l] - best[l]) : 0.0F;
+    for (std::int64_t l = 0; l < s.width; ++l) out[j * s.stride + l] = counts ? math::exp(s.x[j * s.stride + l] - best[l]) : 0.0F;
   }
   Lines<float> made = s;
   made.x = out;
@@ -96,12 +91,10 @@ void l2_normalize(const Lines<float>& s, float eps, float* out) {
   sums(s, squares, [](double v) { return v * v; });
   for (std::int64_t l = 0; l < s.width; ++l) squares[l] = 1 / std::max(std::sqrt(squares[l]), static_cast<double>(eps));
   for (std::int64_t j = 0; j < s.n; ++j)
-    for (std::int64_t l = 0; l < s.width; ++l)
-      out[j * s.stride + l] = static_cast<float>(s.x[j * s.stride + l] * squares[l]);
+    for (std::int64_t l = 0; l < s.width; ++l) out[j * s.stride + l] = static_cast<float>(s.x[j * s.stride + l] * squares[l]);
 }
 
-template <class T>
-void cumsum(const Lines<T>& s, T* out) {
+template <class T> void cumsum(const Lines<T>& s, T* out) {
   double sum[lanes] = {};
   for (std::int64_t j = 0; j < s.n; ++j) {
     const bool counts = s.counts(j);
@@ -113,13 +106,14 @@ void cumsum(const Lines<T>& s, T* out) {
 }
 
 // `kept`: where the lines of a result that keeps the axis begin; `one`: of a result without it.
-template <class T>
-void reduce_lines(Reduction kind, const Lines<T>& s, float eps, const Tensor& out, std::int64_t kept, std::int64_t one) {
+template <class T> void reduce_lines(Reduction kind, const Lines<T>& s, float eps, const Tensor& out, std::int64_t kept, std::int64_t one) {
   switch (kind) {
-    case Reduction::max: case Reduction::min: return extremes(s, kind == Reduction::max, out.host<T>() + one);
+    case Reduction::max:
+    case Reduction::min: return extremes(s, kind == Reduction::max, out.host<T>() + one);
     case Reduction::argmax: return argmax(s, out.host<std::int32_t>() + one);
     case Reduction::cumsum: return cumsum(s, out.host<T>() + kept);
-    case Reduction::sum: case Reduction::mean: {
+    case Reduction::sum:
+    case Reduction::mean: {
       double total[lanes];
       sums(s, total, [](double v) { return v; });
       std::int64_t count = 0;
@@ -128,7 +122,8 @@ void reduce_lines(Reduction kind, const Lines<T>& s, float eps, const Tensor& ou
       for (std::int64_t l = 0; l < s.width; ++l) out.host<T>()[one + l] = static_cast<T>(total[l] / divisor);
       return;
     }
-    case Reduction::softmax: case Reduction::l2_normalize: break;
+    case Reduction::softmax:
+    case Reduction::l2_normalize: break;
   }
   if constexpr (std::is_same_v<T, float>) {
     if (kind == Reduction::softmax) softmax(s, out.host<float>() + kept);

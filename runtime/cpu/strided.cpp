@@ -51,8 +51,7 @@ Loop loop_over(const Strided& from, const Strided& to) {
 }
 
 // Rows [begin, end) of the loop, a row being its last axis.
-template <class From, class To>
-void copy_rows(const Loop& l, const From* from, To* to, std::int64_t begin, std::int64_t end) {
+template <class From, class To> void copy_rows(const Loop& l, const From* from, To* to, std::int64_t begin, std::int64_t end) {
   const auto last = static_cast<std::size_t>(l.rank - 1);
   const std::int64_t n = l.shape[last], a = l.from[last], b = l.to[last];
   for (std::int64_t row = begin; row < end; ++row) {

@@ -34,7 +34,9 @@ void choose_outputs(Batch& b, Outputs outputs) {
 }
 
 Error no_tokens(std::int64_t sequence, std::int64_t tokens) {
-  return {"batch", "sequence " + std::to_string(sequence) + " comes with " + std::to_string(tokens) + " tokens", {},
+  return {"batch",
+          "sequence " + std::to_string(sequence) + " comes with " + std::to_string(tokens) + " tokens",
+          {},
           "a sequence without new tokens is left out of the batch"};
 }
 
@@ -44,8 +46,9 @@ class Names {
   explicit Names(const State& state) : named_(static_cast<std::size_t>(state.sequences()), false) {}
   Status take(int slot, const char* help) {
     if (slot < 0 || static_cast<std::size_t>(slot) >= named_.size())
-      return Error{"batch", "sequence " + std::to_string(slot) + " is not in the state, which has " +
-                   counted(named_.size(), "slot") + ", from 0", {},
+      return Error{"batch",
+                   "sequence " + std::to_string(slot) + " is not in the state, which has " + counted(named_.size(), "slot") + ", from 0",
+                   {},
                    "StateOptions::sequences says how many a state gets"};
     auto was_named = named_[static_cast<std::size_t>(slot)];
     if (was_named) return Error{"batch", "sequence " + std::to_string(slot) + " is named twice in one batch", {}, help};
@@ -77,21 +80,19 @@ Result<Batch> Batch::make(const State& state, std::span<const Segment> segments,
   Names names(state);
   std::int64_t total = 0;
   for (const Segment& s : segments) {
-    if (Status status = names.take(s.sequence, "give all its new tokens in one segment"); !status)
-      return std::move(status.error());
+    if (Status status = names.take(s.sequence, "give all its new tokens in one segment"); !status) return std::move(status.error());
     if (s.tokens < 1) return no_tokens(s.sequence, s.tokens);
     const std::int64_t held = state.length(s.sequence);
     if (s.tokens > state.capacity() - held)
       return Error{"context",
                    "sequence " + std::to_string(s.sequence) + " holds " + grouped(held) + " positions; with " +
-                       counted(static_cast<std::uint64_t>(s.tokens), "new token") + " it passes the " +
-                       grouped(state.capacity()) + " that the state has room for",
+                       counted(static_cast<std::uint64_t>(s.tokens), "new token") + " it passes the " + grouped(state.capacity()) +
+                       " that the state has room for",
                    {},
                    "clear or truncate the sequence, or make a state of larger capacity if the model's context allows"};
     total += s.tokens;
     if (total > most_tokens)
-      return Error{
-          "batch", "a batch of more than " + grouped(most_tokens) + " tokens", {}, "split it into several calls"};
+      return Error{"batch", "a batch of more than " + grouped(most_tokens) + " tokens", {}, "split it into several calls"};
     add(b, s.sequence, held, s.tokens);
   }
   choose_outputs(b, outputs);
@@ -107,8 +108,7 @@ Result<Batch> Batch::make(std::span<const std::int64_t> tokens_of_each, Outputs 
     const std::int64_t n = tokens_of_each[i];
     if (n < 1) return no_tokens(static_cast<std::int64_t>(i), n);
     if (n > most_tokens - total)
-      return Error{
-          "batch", "a batch of more than " + grouped(most_tokens) + " tokens", {}, "split it into several calls"};
+      return Error{"batch", "a batch of more than " + grouped(most_tokens) + " tokens", {}, "split it into several calls"};
     total += n;
     add(b, static_cast<std::int64_t>(i), 0, n);
   }

@@ -57,8 +57,7 @@ StepValue ModelBinder::step_value(const char* key, std::initializer_list<const T
   for (const Tensor* t : inputs) {
     assert(*t);
     std::string bytes(static_cast<std::size_t>(t->size()), '\0');
-    if (Status s = impl_.device->read(*t, std::as_writable_bytes(std::span(bytes))); !s)
-      throw StepFailure{std::move(s.error())};
+    if (Status s = impl_.device->read(*t, std::as_writable_bytes(std::span(bytes))); !s) throw StepFailure{std::move(s.error())};
     full += '\n' + std::string(name(t->dtype)) + t->shape.text() + bytes;
   }
   const auto [at, fresh] = step_values_.emplace(std::move(full), StepValue{static_cast<int>(step_values_.size())});

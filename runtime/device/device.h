@@ -73,7 +73,9 @@ struct ConvArgs {                                          // the same along eve
 };
 
 // The fields of a step's batch on the device, i32; absent in a step without one.
-struct BatchTensors { Tensor positions, lengths, sequence, outputs, last, slots, starts; };
+struct BatchTensors {
+  Tensor positions, lengths, sequence, outputs, last, slots, starts;
+};
 
 class Device {
  public:
@@ -129,19 +131,16 @@ class Device {
   virtual void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
                             const Tensor& out) = 0;
   // out = (x − mean) / sqrt(var + eps) · w + b over the last axis; w, b may be absent. May alias x.
-  virtual void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args,
-                          const Tensor& out) = 0;
+  virtual void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) = 0;
   // x [t, heads, d], cos and sin [t, r/2] (magnitude already in them); turns the first r channels. May alias x.
   virtual void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) = 0;
   // Appends k [t, heads, d] and v [t, heads, dv] to the batch's sequences, at the batch's positions.
   virtual void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) = 0;
   // q [t, H, d] → out [t, H, dv]: softmax(scale · q kᵀ + mask) v per head over what the cache holds; head h reads kv
   // head h / (H/Hk). A row that sees nothing gives 0.
-  virtual void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args,
-                      const Tensor& out) = 0;
+  virtual void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) = 0;
   // The same without state, within each sequence of `at`: k [t, Hk, d], v [t, Hk, dv].
-  virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
-                      const Tensor& out) = 0;
+  virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) = 0;
   // The same of rectangular sequences: q [..., n, H, d], k [..., m, Hk, d], v [..., m, Hk, dv] → out [..., n, H, dv], each
   // sequence of n rows over its m keys that args.keep leaves. Causal: n = m, and row i sees keys up to i.
   virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) = 0;
@@ -161,12 +160,11 @@ class Device {
   virtual void reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out) = 0;
   // scores [t, n] → chosen i32 [t, k], weights [t, k]: the k largest of scores + bias, largest first, of equals the lower
   // index first, and their scores without bias. bias [n] may be absent.
-  virtual void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen,
-                     const Tensor& weights) = 0;
+  virtual void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights) = 0;
   // out[t, d] = Σ_i weights[t, i] · (down_e · f(gate_e · x[t], up_e · x[t])), e = chosen[t, i], each product with its
   // bias; StepFailure for an expert that is not there.
-  virtual void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args,
-                       const MapKernel& f, const Tensor& out) = 0;
+  virtual void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args, const MapKernel& f,
+                       const Tensor& out) = 0;
   // Convolution as PyTorch's over one to three axes: x [batch, c, n…], w [o, c / groups, k…], bias [o] or absent →
   // out [batch, o, m…].
   virtual void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) = 0;

@@ -64,8 +64,7 @@ bool in_files(const CheckpointIndex& checkpoint) {
 // From the pack beside the checkpoint where there is one of it, else from the checkpoint, and writes the pack if asked to.
 // A pack that is not used is never passed over in silence.
 Status load_packed(Loader& loader, const char* model, const Device& device, const CheckpointIndex& checkpoint,
-                   const std::vector<MappingWeight>& weights, const Mapping& mapping, const LoadOptions& options,
-                   LoadReport& report) {
+                   const std::vector<MappingWeight>& weights, const Mapping& mapping, const LoadOptions& options, LoadReport& report) {
   const bool write = options.pack == PackUse::write, changed = !options.weights.empty() || !options.adapters.empty();
   if (write && changed)
     return Error{"pack-changed", "weights that are given or changed by an adapter are not packed", {}, "pack the checkpoint alone"};
@@ -87,8 +86,8 @@ Status load_packed(Loader& loader, const char* model, const Device& device, cons
       report.pack = path;
       return loader.from_pack(*pack);
     }
-    report.notes.push_back(fits.error().message + (write ? "; it is written again"
-                                                         : ": weights are loaded from the checkpoint (" + fits.error().help + ")"));
+    report.notes.push_back(fits.error().message +
+                           (write ? "; it is written again" : ": weights are loaded from the checkpoint (" + fits.error().help + ")"));
   }
   if (Status s = loader.from_checkpoint(); !s || !write) return s;
   if (Status s = loader.write_pack(path, *key); !s) return s;
@@ -99,19 +98,17 @@ Status load_packed(Loader& loader, const char* model, const Device& device, cons
 
 }  // namespace
 
-Status Model::load_weights(const CheckpointIndex& checkpoint, std::span<const CheckpointRulesData> rules,
-                           const LoadOptions& options) {
+Status Model::load_weights(const CheckpointIndex& checkpoint, std::span<const CheckpointRulesData> rules, const LoadOptions& options) {
   CheckpointIndex safetensors;                             // for the name of the format
   return load_weights(checkpoint, rules_for(rules, checkpoint), rules_for(rules, safetensors), options);
 }
 
-Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules,
-                           const LoadOptions& options) {
+Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules, const LoadOptions& options) {
   return load_weights(checkpoint, rules, rules, options);
 }
 
-Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules,
-                           const CheckpointRulesData& adapter_rules, const LoadOptions& options) {
+Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules, const CheckpointRulesData& adapter_rules,
+                           const LoadOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   auto device = device_for(options);
   if (!device) return std::move(device.error());
@@ -124,15 +121,21 @@ Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRu
 
   const std::span<const AxisDesc> axes = this->axes();
   if (axes.size() > StepSizes::max_axes)
-    return Error{"axis", std::string(name()) + " has " + std::to_string(axes.size()) + " run-time axes; " +
-                 std::to_string(StepSizes::max_axes) + " are carried out", {}, {}};
+    return Error{"axis",
+                 std::string(name()) + " has " + std::to_string(axes.size()) + " run-time axes; " + std::to_string(StepSizes::max_axes) +
+                     " are carried out",
+                 {},
+                 {}};
   for (const EntryDesc& desc : entries()) {
     Entry entry{&desc, {}, {}};
     for (const auto& [ports, out] : {std::pair{&desc.inputs, &entry.inputs}, std::pair{&desc.outputs, &entry.outputs}})
       for (const PortDesc& port : *ports) {
         auto dims = parse_port_shape(port.shape, axes);
-        if (!dims) return Error{dims.error().kind, std::string(name()) + "." + desc.name + ", " + port.name + ": " +
-                                dims.error().message, {}, dims.error().help};
+        if (!dims)
+          return Error{dims.error().kind,
+                       std::string(name()) + "." + desc.name + ", " + port.name + ": " + dims.error().message,
+                       {},
+                       dims.error().help};
         out->push_back({&port, std::move(*dims)});
       }
     impl_->entries.push_back(std::move(entry));
@@ -154,9 +157,7 @@ Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRu
     if (Status s = load_packed(loader, name(), *device_, checkpoint, weights, mapping, options, report_); !s) return s;
     ModelBinder binder(*impl_);
     for (Module* m : tree.bottom_up()) m->bind(binder);
-  } catch (StepFailure& f) {
-    return std::move(f.error);
-  } catch (const std::bad_alloc&) {
+  } catch (StepFailure& f) { return std::move(f.error); } catch (const std::bad_alloc&) {
     return Error{"out-of-memory", "no memory is left for the weights", {}, {}};
   }
   if (Status s = device_->finish(); !s) return s;

@@ -89,9 +89,8 @@ bool Loader::stays(std::size_t i) const {
   const Weight& w = *weights_[i].weight;
   const WeightSource& source = mapping_.sources[i];
   if (w.spec.role == WeightRole::vector || !source.as_stored() || merge_.changes(i)) return false;
-  return std::all_of(source.parts.begin(), source.parts.end(), [&](const WeightPart& p) {
-    return impl_.device->reads(index_->tensors()[p.tensor].encoding, use_of(w));
-  });
+  return std::all_of(source.parts.begin(), source.parts.end(),
+                     [&](const WeightPart& p) { return impl_.device->reads(index_->tensors()[p.tensor].encoding, use_of(w)); });
 }
 
 std::int64_t Loader::bytes_to_make(std::size_t i) const {
@@ -158,8 +157,7 @@ Status Loader::place(std::size_t i, Made made) {
   if (made.decoded) ++decoded_[*made.decoded];
   if (made.widened) ++widened_[*made.widened];
   if (source.kind == WeightSource::Kind::default_value)
-    return set_values(w, std::vector<float>(static_cast<std::size_t>(w.spec.shape.count()),
-                                            static_cast<float>(*w.spec.default_value)));
+    return set_values(w, std::vector<float>(static_cast<std::size_t>(w.spec.shape.count()), static_cast<float>(*w.spec.default_value)));
   if (made.values) return set_values(w, *made.values);
   if (made.rows) {
     const Tensor t = own_tensor(impl_, DType::u8, {static_cast<std::int64_t>(made.rows->bytes.size())});
@@ -191,8 +189,8 @@ void Loader::describe_weight(std::size_t i) {
     return;
   }
   count(source);
-  w.source = source.kind == WeightSource::Kind::alias ? "alias of " + index_->tensors()[source.parts[0].tensor].name
-                                                      : describe(*index_, source);
+  w.source =
+      source.kind == WeightSource::Kind::alias ? "alias of " + index_->tensors()[source.parts[0].tensor].name : describe(*index_, source);
   if (merge_.changes(i)) w.source += ", with an adapter";
 }
 

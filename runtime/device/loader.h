@@ -21,8 +21,8 @@ namespace modelc {
 class Loader {
  public:
   // `weights`: of the tree, in the mapping's order. All references outlive the loader.
-  Loader(ModelImpl& impl, std::shared_ptr<const CheckpointIndex> index, const std::vector<NamedParameter>& weights,
-         const Mapping& mapping, const AdapterMerge& merge, const LoadOptions& options, LoadReport& report);
+  Loader(ModelImpl& impl, std::shared_ptr<const CheckpointIndex> index, const std::vector<NamedParameter>& weights, const Mapping& mapping,
+         const AdapterMerge& merge, const LoadOptions& options, LoadReport& report);
 
   Status from_checkpoint();
   // "pack-format" where the pack's blocks are not those of these weights on this device. Nothing is placed before.

@@ -38,8 +38,7 @@ struct MapKernel {
 };
 
 namespace detail {
-template <class T = float>
-T load(const MapArgs::Input& in, std::int64_t at) {
+template <class T = float> T load(const MapArgs::Input& in, std::int64_t at) {
   switch (in.dtype) {
     case DType::i32: return static_cast<T>(static_cast<const std::int32_t*>(in.data)[at]);
     case DType::boolean: return static_cast<T>(static_cast<const std::uint8_t*>(in.data)[at] ? 1 : 0);
@@ -51,12 +50,10 @@ T load(const MapArgs::Input& in, std::int64_t at) {
 // The loop of map kernels: f(in0, in1, …) → float, inlined per kernel by the host compiler, which turns the loop over a
 // block of elements into vector code where f has no branches and no calls (runtime/device/math.h). Whole numbers and
 // bools are seen as floats; a bool result is whether f is not 0.
-template <int N, class F>
-void map_rows(const MapArgs& a, std::int64_t begin, std::int64_t end, F f);
+template <int N, class F> void map_rows(const MapArgs& a, std::int64_t begin, std::int64_t end, F f);
 // The same where whole numbers must stay exact: parameters of the types In, each float or std::int32_t, and a result of
 // one of them.
-template <class... In, class F>
-void map_typed(const MapArgs& a, std::int64_t begin, std::int64_t end, F f);
+template <class... In, class F> void map_typed(const MapArgs& a, std::int64_t begin, std::int64_t end, F f);
 
 }  // namespace modelc
 

@@ -13,12 +13,12 @@ namespace detail {
 
 inline constexpr std::int64_t map_block = 32;              // elements computed together; a whole number of vectors
 
-template <class T>
-struct MapBlock { T v[map_block] = {}; };
+template <class T> struct MapBlock {
+  T v[map_block] = {};
+};
 
 // `count` elements of an input from element `at` on, `stride` apart, as T.
-template <class T>
-void load_block(const MapArgs::Input& in, std::int64_t at, std::int64_t stride, std::int64_t count, MapBlock<T>& to) {
+template <class T> void load_block(const MapArgs::Input& in, std::int64_t at, std::int64_t stride, std::int64_t count, MapBlock<T>& to) {
   constexpr DType same = std::is_same_v<T, float> ? DType::f32 : DType::i32;
   if (in.dtype == same && stride == 1) {
     const T* from = static_cast<const T*>(in.data) + at;
@@ -33,8 +33,7 @@ void load_block(const MapArgs::Input& in, std::int64_t at, std::int64_t stride, 
 }
 
 // `count` results to elements `at` on.
-template <class T>
-void store_block(const MapArgs& a, std::int64_t at, std::int64_t count, const MapBlock<T>& from) {
+template <class T> void store_block(const MapArgs& a, std::int64_t at, std::int64_t count, const MapBlock<T>& from) {
   constexpr DType same = std::is_same_v<T, float> ? DType::f32 : DType::i32;
   const auto n = static_cast<std::size_t>(count);
   if (a.out_dtype == same) std::memcpy(static_cast<T*>(a.out) + at, from.v, n * sizeof(T));
@@ -48,9 +47,8 @@ void store_block(const MapArgs& a, std::int64_t at, std::int64_t count, const Ma
 }
 
 // One run of n elements of the result from element `out` on: input i begins at element at[i] and moves on by stride[i].
-template <class... In, class F, std::size_t... I>
-void map_run(const MapArgs& a, const std::int64_t* at, const std::int64_t* stride, std::int64_t out, std::int64_t n, F& f,
-             std::index_sequence<I...>) {
+template <class... In, class F, std::size_t... I> void map_run(const MapArgs& a, const std::int64_t* at, const std::int64_t* stride,
+                                                               std::int64_t out, std::int64_t n, F& f, std::index_sequence<I...>) {
   std::tuple<MapBlock<In>...> in;
   using Out = std::decay_t<decltype(f(In{}...))>;
   static_assert(std::is_same_v<Out, float> || std::is_same_v<Out, std::int32_t>);
@@ -65,8 +63,7 @@ void map_run(const MapArgs& a, const std::int64_t* at, const std::int64_t* strid
   }
 }
 
-template <std::size_t>
-using AsFloat = float;
+template <std::size_t> using AsFloat = float;
 template <class F, std::size_t... I>
 void map_floats(const MapArgs& a, std::int64_t begin, std::int64_t end, F& f, std::index_sequence<I...>) {
   map_typed<AsFloat<I>...>(a, begin, end, f);
@@ -74,13 +71,11 @@ void map_floats(const MapArgs& a, std::int64_t begin, std::int64_t end, F& f, st
 
 }  // namespace detail
 
-template <int N, class F>
-void map_rows(const MapArgs& a, std::int64_t begin, std::int64_t end, F f) {
+template <int N, class F> void map_rows(const MapArgs& a, std::int64_t begin, std::int64_t end, F f) {
   detail::map_floats(a, begin, end, f, std::make_index_sequence<N>{});
 }
 
-template <class... In, class F>
-void map_typed(const MapArgs& a, std::int64_t begin, std::int64_t end, F f) {
+template <class... In, class F> void map_typed(const MapArgs& a, std::int64_t begin, std::int64_t end, F f) {
   constexpr int N = sizeof...(In);
   static_assert(N <= MapArgs::max_inputs);
   assert(a.inputs == N);

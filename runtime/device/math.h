@@ -56,9 +56,7 @@ inline float tanh(float x) {
   const float near = x + x * (s * p);
   return a < 0.3F ? near : (x < 0 ? -far : far);
 }
-inline float gelu_tanh(float x) {
-  return 0.5F * x * (1.0F + tanh(0.797884561F * (x + 0.044715F * x * x * x)));
-}
+inline float gelu_tanh(float x) { return 0.5F * x * (1.0F + tanh(0.797884561F * (x + 0.044715F * x * x * x))); }
 
 inline float erf(float x) { return std::erf(x); }
 inline float gelu(float x) { return 0.5F * x * (1.0F + std::erf(x * 0.707106781F)); }

@@ -51,7 +51,10 @@ class StateNames final : public MemberVisitor {
   void child(const char* path, Module& m) override { below(path, m); }
   void element(const char* path, std::int64_t i, Module& m) override { below(std::string(path) + "." + std::to_string(i), m); }
   void state(const char* name, StateSlot& s) override { found.push_back({s.index, path_, name}); }
-  struct Found { int index; std::string module, name; };
+  struct Found {
+    int index;
+    std::string module, name;
+  };
   std::vector<Found> found;
 
  private:
@@ -118,8 +121,7 @@ MeterDevice::Name MeterDevice::of(const Matrix& m) const {
   return all;
 }
 
-template <class F>
-void MeterDevice::noted(const char* kind, const Name& name, double flops, double bytes, F&& f) {
+template <class F> void MeterDevice::noted(const char* kind, const Name& name, double flops, double bytes, F&& f) {
   if (!noting_) return f();
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -148,8 +150,7 @@ void MeterDevice::linear_map(const Tensor& x, const Matrix& w, const MapKernel& 
 }
 void MeterDevice::take(const Matrix& table, const Tensor& rows, float scale, const Tensor& out) {
   const double row = table.blocks.empty() ? 0 : static_cast<double>(table.blocks[0].row_bytes);
-  noted("take", of(table), 0, row * static_cast<double>(rows.count()),
-        [&] { device_->take(table, rows, scale, out); });
+  noted("take", of(table), 0, row * static_cast<double>(rows.count()), [&] { device_->take(table, rows, scale, out); });
 }
 void MeterDevice::take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) {
   noted("take rows", {}, 0, 0, [&] { device_->take_rows(x, rows, out); });
@@ -173,12 +174,12 @@ void MeterDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const
 void MeterDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
   if (!noting_) return device_->attend(q, cache, at, args, out);
   const double heads = static_cast<double>(q.shape[-2]), d = static_cast<double>(q.shape[-1]), dv = static_cast<double>(out.shape[-1]);
-  const double row = static_cast<double>(cache.heads * (cache.dim * modelc::bytes(cache.keys.dtype) + cache.value_dim * modelc::bytes(cache.values.dtype)));
+  const double row = static_cast<double>(
+      cache.heads * (cache.dim * modelc::bytes(cache.keys.dtype) + cache.value_dim * modelc::bytes(cache.values.dtype)));
   noted("attend", of(static_cast<const StateStore*>(&cache)), 2 * heads * (d + dv) * pairs_of(at, args), cache_bytes(at, row, args),
         [&] { device_->attend(q, cache, at, args, out); });
 }
-void MeterDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
-                         const Tensor& out) {
+void MeterDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) {
   if (!noting_) return device_->attend(q, k, v, at, args, out);
   const double heads = static_cast<double>(q.shape[-2]), d = static_cast<double>(q.shape[-1]), dv = static_cast<double>(out.shape[-1]);
   noted("attend", {}, 2 * heads * (d + dv) * pairs_of(at, args), 0, [&] { device_->attend(q, k, v, at, args, out); });
@@ -202,12 +203,11 @@ void MeterDevice::fill(double value, const Tensor& out) {
 void MeterDevice::reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out) {
   noted("reduce", {}, 0, 0, [&] { device_->reduce(kind, x, args, out); });
 }
-void MeterDevice::route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen,
-                        const Tensor& weights) {
+void MeterDevice::route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights) {
   noted("route", {}, 0, 0, [&] { device_->route(scores, bias, args, chosen, weights); });
 }
-void MeterDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args,
-                          const MapKernel& f, const Tensor& out) {
+void MeterDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args, const MapKernel& f,
+                          const Tensor& out) {
   const double pairs = static_cast<double>(chosen.count()), experts = std::max(1.0, static_cast<double>(args.experts));
   double bytes = 0, flops = 0;
   for (const Matrix* m : {args.gate, args.up, args.down})

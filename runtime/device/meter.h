@@ -55,30 +55,28 @@ class MeterDevice final : public Device {
   void take(const Matrix& table, const Tensor& rows, float scale, const Tensor& out) override;
   void take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) override;
   void rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out) override;
-  void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
-                    const Tensor& out) override;
+  void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum, const Tensor& out) override;
   void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) override;
   void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) override;
   void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) override;
-  void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args,
-              const Tensor& out) override;
-  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
-              const Tensor& out) override;
+  void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) override;
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) override;
   void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) override;
   void copy(const Tensor& from, const Tensor& to) override;
   void copy_strided(const Strided& from, const Strided& to) override;
   void fill(double value, const Tensor& out) override;
   void reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out) override;
-  void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen,
-             const Tensor& weights) override;
+  void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights) override;
   void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args, const MapKernel& f,
                const Tensor& out) override;
   void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) override;
   Status finish() override { return device_->finish(); }
 
  private:
-  struct Name { std::string module, member; };
+  struct Name {
+    std::string module, member;
+  };
   struct Place {
     const Buffer* buffer;
     std::int64_t offset;
@@ -89,8 +87,7 @@ class MeterDevice final : public Device {
       return std::hash<const void*>{}(p.buffer) ^ (std::hash<std::int64_t>{}(p.offset) * 0x9e3779b97f4a7c15ULL);
     }
   };
-  template <class F>
-  void noted(const char* kind, const Name& name, double flops, double bytes, F&& f);
+  template <class F> void noted(const char* kind, const Name& name, double flops, double bytes, F&& f);
   Name of(const Matrix& m) const;
   Name of(const Tensor& weight) const;
   Name of(const void* store) const;

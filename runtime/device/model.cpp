@@ -30,26 +30,25 @@ std::vector<std::byte> filled(DType dtype, std::int64_t count, double value) {
 Model::Model() = default;
 Model::~Model() = default;
 
-HostView HostView::of(std::span<const float> values, Shape shape) {
-  return {DType::f32, shape, std::as_bytes(values), true};
-}
-HostView HostView::of(std::span<const std::int32_t> values, Shape shape) {
-  return {DType::i32, shape, std::as_bytes(values), true};
-}
+HostView HostView::of(std::span<const float> values, Shape shape) { return {DType::f32, shape, std::as_bytes(values), true}; }
+HostView HostView::of(std::span<const std::int32_t> values, Shape shape) { return {DType::i32, shape, std::as_bytes(values), true}; }
 
 Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) const {
   assert(impl_ && "a model is used before it is loaded");
   if (options.sequences < 1)
     return Error{"state", "a state of " + std::to_string(options.sequences) + " sequences", {}, "it needs at least 1"};
   std::int64_t capacity = options.capacity;
-  if (capacity < 0)
-    return Error{"state", "a capacity of " + grouped(capacity) + " positions", {}, "0 takes the model's context"};
+  if (capacity < 0) return Error{"state", "a capacity of " + grouped(capacity) + " positions", {}, "0 takes the model's context"};
   if (context() > 0 && capacity > context())
-    return Error{"context", "a capacity of " + grouped(capacity) + " positions passes the model's context of " +
-                 grouped(context()), {}, "positions beyond it mean nothing to the model"};
+    return Error{"context",
+                 "a capacity of " + grouped(capacity) + " positions passes the model's context of " + grouped(context()),
+                 {},
+                 "positions beyond it mean nothing to the model"};
   if (capacity == 0) capacity = context();
   if (capacity == 0)
-    return Error{"state", std::string(name()) + " declares no context, so that the state's capacity must be given", {},
+    return Error{"state",
+                 std::string(name()) + " declares no context, so that the state's capacity must be given",
+                 {},
                  "set StateOptions::capacity"};
   std::unique_ptr<State> state(new State);
   state->device_ = device_;
@@ -63,8 +62,7 @@ Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) con
     if (!store) {
       store.error().notes.push_back("for " + s.name + ": " + grouped(capacity) + " positions, " +
                                     counted(static_cast<std::uint64_t>(options.sequences), "sequence"));
-      if (store.error().kind == "out-of-memory")
-        store.error().help = "ask for a smaller StateOptions::capacity or fewer sequences";
+      if (store.error().kind == "out-of-memory") store.error().help = "ask for a smaller StateOptions::capacity or fewer sequences";
       return std::move(store.error());
     }
     state->stores_.push_back(std::move(*store));
@@ -81,7 +79,9 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
 
   // The call under way owns the arena and the inputs.
   if (impl_->running)
-    return Error{"re-entry", where + " is called by a hook of a call of the same model", {},
+    return Error{"re-entry",
+                 where + " is called by a hook of a call of the same model",
+                 {},
                  "keep what the hook sees, and call when the first call has returned; or load the model a second time"};
   if (state != nullptr && state->model_ != this)
     return call_error(where, "state", "the state is another model's", "make it with new_state of this one");
@@ -151,11 +151,11 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
     Step step(impl_->memory, {impl_->arena, 0, DType::u8, {impl_->arena->size}}, sizes, at, state, &hooks, impl_->mode == Mode::fast);
     run(index, step, impl_->inputs, impl_->outputs);
     done = device_->finish();
-  } catch (StepFailure& f) {
-    done = std::move(f.error);
-  } catch (const std::bad_alloc&) {
-    done = Error{"out-of-memory", where + ": no memory is left for a call of " +
-                 counted(static_cast<std::uint64_t>(sizes.tokens()), "token"), {}, "split the prompt into smaller calls"};
+  } catch (StepFailure& f) { done = std::move(f.error); } catch (const std::bad_alloc&) {
+    done = Error{"out-of-memory",
+                 where + ": no memory is left for a call of " + counted(static_cast<std::uint64_t>(sizes.tokens()), "token"),
+                 {},
+                 "split the prompt into smaller calls"};
   } catch (...) {                                          // a hook's own
     if (touched != nullptr) state->rollback(*touched);
     throw;
@@ -209,8 +209,7 @@ Result<std::map<std::string, HostTensor>> Model::call_at(const std::string& entr
     const auto near = nearest(word, names);
     return near ? "did you mean " + *near + "?" : "there are " + listed(names);
   };
-  if (index < 0)
-    return Error{"argument-name", std::string(name()) + " has no entry " + quote(entry), {}, suggestion(entry, known)};
+  if (index < 0) return Error{"argument-name", std::string(name()) + " has no entry " + quote(entry), {}, suggestion(entry, known)};
   const Entry& e = impl_->entries[static_cast<std::size_t>(index)];
   const std::string where = std::string(name()) + "." + entry;
 
@@ -218,8 +217,7 @@ Result<std::map<std::string, HostTensor>> Model::call_at(const std::string& entr
   for (const Port& p : e.inputs) names.emplace_back(p.desc->name);
   for (const auto& given : inputs)
     if (std::find(names.begin(), names.end(), given.first) == names.end())
-      return call_error(where, "argument-name", "no input is called " + quote(given.first),
-                        suggestion(given.first, names));
+      return call_error(where, "argument-name", "no input is called " + quote(given.first), suggestion(given.first, names));
   std::vector<HostView> views;
   for (const Port& p : e.inputs) {
     const auto given = inputs.find(p.desc->name);
@@ -252,17 +250,16 @@ std::optional<std::int64_t> Model::vocabulary() const {
   const Entry& e = impl_->entries[0];
   if (e.desc->at != CallAt::batch || e.inputs.size() != 1 || e.outputs.size() != 1) return std::nullopt;
   const Port &in = e.inputs[0], &out = e.outputs[0];
-  if (in.desc->dtype != DType::i32 || in.desc->index_bound <= 0 || in.dims.size() != 1 ||
-      in.dims[0].axis() != tokens_axis || out.desc->dtype != DType::f32 || out.dims.size() != 2 ||
-      out.dims[0].axis() != outputs_axis)
+  if (in.desc->dtype != DType::i32 || in.desc->index_bound <= 0 || in.dims.size() != 1 || in.dims[0].axis() != tokens_axis ||
+      out.desc->dtype != DType::f32 || out.dims.size() != 2 || out.dims[0].axis() != outputs_axis)
     return std::nullopt;
   return out.dims[1].number();
 }
 
 Result<std::span<const float>> Model::logits(State& state, const Batch& at, std::span<const std::int32_t> input_ids) {
   if (!vocabulary())
-    return Error{"entry", std::string(name()) + " does not take tokens alone and give logits [outputs, vocabulary]", {},
-                 "call its entries by name"};
+    return Error{
+        "entry", std::string(name()) + " does not take tokens alone and give logits [outputs, vocabulary]", {}, "call its entries by name"};
   const HostView in = HostView::of(input_ids, {static_cast<std::int64_t>(input_ids.size())});
   auto results = enter(0, &state, &at, {&in, 1});
   if (!results) return std::move(results.error());

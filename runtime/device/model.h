@@ -84,15 +84,9 @@ struct HostTensor {
   DType dtype = DType::f32;
   Shape shape;
   std::vector<std::byte> data;
-  template <class T> std::span<const T> as() const {
-    return {reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T)};
-  }
-  static HostTensor of(std::span<const float> values, Shape shape) {
-    return from(DType::f32, shape, std::as_bytes(values));
-  }
-  static HostTensor of(std::span<const std::int32_t> values, Shape shape) {
-    return from(DType::i32, shape, std::as_bytes(values));
-  }
+  template <class T> std::span<const T> as() const { return {reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T)}; }
+  static HostTensor of(std::span<const float> values, Shape shape) { return from(DType::f32, shape, std::as_bytes(values)); }
+  static HostTensor of(std::span<const std::int32_t> values, Shape shape) { return from(DType::i32, shape, std::as_bytes(values)); }
 
  private:
   static HostTensor from(DType dtype, Shape shape, std::span<const std::byte> bytes) {
@@ -110,9 +104,7 @@ struct HostView {
   static HostView of(std::span<const float> values, Shape shape);
   static HostView of(std::span<const std::int32_t> values, Shape shape);
   static HostView of(const HostTensor& t) { return {t.dtype, t.shape, t.data, true}; }
-  std::span<const float> f32() const {
-    return {reinterpret_cast<const float*>(data.data()), data.size() / sizeof(float)};
-  }
+  std::span<const float> f32() const { return {reinterpret_cast<const float*>(data.data()), data.size() / sizeof(float)}; }
 };
 
 // A generated class derives from it and is the root of its module tree. One call at a time: calls of several threads on
@@ -140,8 +132,7 @@ class Model : public Module {
   // Of an entry that takes Sequences, or neither.
   Result<std::map<std::string, HostTensor>> call(const std::string& entry, State* state, const Sequences& at,
                                                  const std::map<std::string, HostTensor>& inputs);
-  Result<std::map<std::string, HostTensor>> call(const std::string& entry, State* state,
-                                                 const std::map<std::string, HostTensor>& inputs);
+  Result<std::map<std::string, HostTensor>> call(const std::string& entry, State* state, const std::map<std::string, HostTensor>& inputs);
   // The same without copies for a model tokens → logits: logits [outputs, vocab] f32, valid until the next call.
   Result<std::span<const float>> logits(State& state, const Batch& at, std::span<const std::int32_t> input_ids);
   // Non-null when the first entry is index[tokens], Batch → f32[outputs, vocab]; then the size of its vocabulary.
@@ -161,8 +152,7 @@ class Model : public Module {
   Status load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules, const LoadOptions& options);
   // The same with the rules of several formats: those of the checkpoint's count, and those for safetensors say what an
   // adapter's tensors are.
-  Status load_weights(const CheckpointIndex& checkpoint, std::span<const CheckpointRulesData> rules,
-                      const LoadOptions& options);
+  Status load_weights(const CheckpointIndex& checkpoint, std::span<const CheckpointRulesData> rules, const LoadOptions& options);
   // Generated: runs entry `index` on device tensors; inputs and outputs in the order of entries()[index].
   virtual void run(int index, Step& step, std::span<const Tensor> inputs, std::span<const Tensor> outputs) const = 0;
   // What call() and logits() are made of, for generated typed methods: checks every argument, runs entry `index`, moves
@@ -189,10 +179,8 @@ struct ModelFactory {
 };
 
 // The factory of class M, which has static Result<std::unique_ptr<M>> load(const CheckpointIndex&, const LoadOptions&).
-template <class M>
-constexpr ModelFactory factory_of(const char* name, const char* file, const char* version) {
-  return {name, file, version,
-          [](const CheckpointIndex& checkpoint, const LoadOptions& options) -> Result<std::unique_ptr<Model>> {
+template <class M> constexpr ModelFactory factory_of(const char* name, const char* file, const char* version) {
+  return {name, file, version, [](const CheckpointIndex& checkpoint, const LoadOptions& options) -> Result<std::unique_ptr<Model>> {
             auto model = M::load(checkpoint, options);
             if (!model) return std::move(model.error());
             return std::unique_ptr<Model>(std::move(*model));
@@ -207,7 +195,10 @@ struct PrintHookOptions {
   std::string export_path = {};
   std::FILE* out = nullptr;
 };
-struct PrintHook { LayerHook hook; std::function<Status()> finish; };
+struct PrintHook {
+  LayerHook hook;
+  std::function<Status()> finish;
+};
 PrintHook make_print_hook(const PrintHookOptions& options);
 
 }  // namespace modelc

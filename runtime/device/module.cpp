@@ -19,9 +19,7 @@ class Lister : public MemberVisitor {
     if (*path == '\0') return m.members(*this);            // `at .`: its members count as the parent's own
     on_child(join_path(below_, path), m);
   }
-  void element(const char* path, std::int64_t i, Module& m) override {
-    on_child(join_path(below_, join_path(path, std::to_string(i))), m);
-  }
+  void element(const char* path, std::int64_t i, Module& m) override { on_child(join_path(below_, join_path(path, std::to_string(i))), m); }
   void state(const char*, StateSlot&) override {}
   virtual void on_weight(std::string, Weight&) {}
   virtual void on_child(std::string, Module&) {}
@@ -32,8 +30,7 @@ class Lister : public MemberVisitor {
 
 class Children : public Lister {
  public:
-  Children(std::string below, bool deep, std::vector<NamedModule>& out)
-      : Lister(std::move(below)), deep_(deep), out_(out) {}
+  Children(std::string below, bool deep, std::vector<NamedModule>& out) : Lister(std::move(below)), deep_(deep), out_(out) {}
   void on_child(std::string name, Module& m) override {
     out_.push_back({name, &m});
     if (!deep_) return;

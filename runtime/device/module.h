@@ -46,7 +46,9 @@ struct Weight {
   explicit operator bool() const { return tensor || !matrix.blocks.empty(); }
 };
 
-struct Const { Tensor tensor; };                           // f32, computed at load, shared by equal instances
+struct Const {
+  Tensor tensor;
+};                           // f32, computed at load, shared by equal instances
 // Which store of a State is meant; numbered when the tree is built.
 struct StateSlot {
   // With what `sizes` say: heads, dim, value_dim · rank, rope · n, heads, dim · n, then a row's extents · extents.
@@ -59,7 +61,9 @@ struct StateSlot {
 };
 // A value that depends on constants, vectors and the batch alone, computed once a step and shared by instances whose
 // inputs are equal; numbered when the weights are bound.
-struct StepValue { int index = -1; };
+struct StepValue {
+  int index = -1;
+};
 
 class MemberVisitor {
  public:
@@ -70,8 +74,14 @@ class MemberVisitor {
   virtual void state(const char* name, StateSlot& s) = 0;
 };
 
-struct NamedParameter { std::string name; Weight* weight; };           // name: qualified below the module asked
-struct NamedModule { std::string name; Module* module; };
+struct NamedParameter {
+  std::string name;
+  Weight* weight;
+};           // name: qualified below the module asked
+struct NamedModule {
+  std::string name;
+  Module* module;
+};
 
 class Module {
  public:

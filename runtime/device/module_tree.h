@@ -10,7 +10,10 @@ namespace modelc {
 
 class ModuleTree {
  public:
-  struct NamedState { std::string name; StateSlot* slot; };
+  struct NamedState {
+    std::string name;
+    StateSlot* slot;
+  };
 
   // The modules stay where they are as long as the tree is used.
   explicit ModuleTree(Module& root);

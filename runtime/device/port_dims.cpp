@@ -59,9 +59,7 @@ class PortDimParser {
   std::string_view word() {
     skip();
     const std::size_t begin = at_;
-    const auto part_of_word = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    };
+    const auto part_of_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
     while (at_ < text_.size() && part_of_word(text_[at_])) ++at_;
     return text_.substr(begin, at_ - begin);
   }
@@ -92,9 +90,7 @@ class PortDimParser {
   PortDim out_;
 };
 
-Result<PortDim> PortDim::parse(std::string_view text, std::span<const AxisDesc> axes) {
-  return PortDimParser(text, axes).run();
-}
+Result<PortDim> PortDim::parse(std::string_view text, std::span<const AxisDesc> axes) { return PortDimParser(text, axes).run(); }
 
 std::optional<std::int64_t> PortDim::number() const {
   if (terms_.size() == 1 && terms_[0].kind == Term::Kind::number) return terms_[0].n;
@@ -109,8 +105,14 @@ std::optional<int> PortDim::axis() const {
 std::optional<std::int64_t> PortDim::value(const StepSizes& sizes) const {
   std::vector<std::int64_t> stack;
   for (const Term& t : terms_) {
-    if (t.kind == Term::Kind::number) { stack.push_back(t.n); continue; }
-    if (t.kind == Term::Kind::axis) { stack.push_back(sizes.axis(static_cast<int>(t.n))); continue; }
+    if (t.kind == Term::Kind::number) {
+      stack.push_back(t.n);
+      continue;
+    }
+    if (t.kind == Term::Kind::axis) {
+      stack.push_back(sizes.axis(static_cast<int>(t.n)));
+      continue;
+    }
     if (t.kind == Term::Kind::div) {
       const std::int64_t a = stack.back();
       stack.back() = a / t.n - (a % t.n < 0 ? 1 : 0);
@@ -127,8 +129,7 @@ std::optional<std::int64_t> PortDim::value(const StepSizes& sizes) const {
   return stack.back();
 }
 
-std::optional<std::int64_t> solve(const PortDim& dim, std::int64_t wanted, int axis, const AxisDesc& desc,
-                                  StepSizes sizes) {
+std::optional<std::int64_t> solve(const PortDim& dim, std::int64_t wanted, int axis, const AxisDesc& desc, StepSizes sizes) {
   const std::int64_t by = desc.by > 0 ? desc.by : 1;
   const std::int64_t highest = desc.hi > 0 ? desc.hi : std::numeric_limits<std::int32_t>::max();
   // Sizes of tensors grow with their axes, so that the first size that is enough is found by halving.
@@ -151,8 +152,7 @@ std::optional<std::int64_t> solve(const PortDim& dim, std::int64_t wanted, int a
 Result<std::vector<PortDim>> parse_port_shape(std::string_view shape, std::span<const AxisDesc> axes) {
   const std::string_view text = trim(shape);
   std::vector<PortDim> dims;
-  if (text.size() < 2 || text.front() != '[' || text.back() != ']')
-    return Error{"axis", quote(text) + " is not a shape", {}, {}};
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return Error{"axis", quote(text) + " is not a shape", {}, {}};
   const std::string_view inner = trim(text.substr(1, text.size() - 2));
   // Commas inside of div( , ) do not part axes.
   std::size_t begin = 0;
@@ -166,8 +166,7 @@ Result<std::vector<PortDim>> parse_port_shape(std::string_view shape, std::span<
     dims.push_back(std::move(*dim));
     begin = i + 1;
   }
-  if (dims.size() > Shape::max_rank)
-    return Error{"axis", "a shape of more than " + std::to_string(Shape::max_rank) + " axes", {}, {}};
+  if (dims.size() > Shape::max_rank) return Error{"axis", "a shape of more than " + std::to_string(Shape::max_rank) + " axes", {}, {}};
   return dims;
 }
 

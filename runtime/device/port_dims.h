@@ -1,5 +1,6 @@
 // Sizes of ports as they stand in generated code: "[outputs, 64]", "[batch, 2 * frames, div(frames + 1, 2)]". Parsed once,
-// when a model is loaded; evaluated, and solved for an axis, at each call. Used here, and by what feeds inputs of any size (generate/runs.cpp).
+// when a model is loaded; evaluated, and solved for an axis, at each call. Used here, and by what feeds inputs of any size
+// (generate/runs.cpp).
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,10 @@ class PortDim {
 
  private:
   friend class PortDimParser;
-  struct Term { enum class Kind : std::uint8_t { number, axis, add, sub, mul, div } kind; std::int64_t n = 0; };
+  struct Term {
+    enum class Kind : std::uint8_t { number, axis, add, sub, mul, div } kind;
+    std::int64_t n = 0;
+  };
   std::vector<Term> terms_;
   std::uint32_t axes_ = 0;
   std::string text_;
@@ -38,8 +42,7 @@ class PortDim {
 
 // The size of `axis` for which `dim` is `wanted`, the other axes being bound. None when there is none in the axis's
 // range, or more than one.
-std::optional<std::int64_t> solve(const PortDim& dim, std::int64_t wanted, int axis, const AxisDesc& desc,
-                                  StepSizes sizes);
+std::optional<std::int64_t> solve(const PortDim& dim, std::int64_t wanted, int axis, const AxisDesc& desc, StepSizes sizes);
 
 // "[outputs, 64]"
 Result<std::vector<PortDim>> parse_port_shape(std::string_view shape, std::span<const AxisDesc> axes);

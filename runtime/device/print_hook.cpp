@@ -20,13 +20,11 @@ struct Printer {
 
   void see(const LayerValue& v) {
     const std::string name(v.name);
-    if (!filter.empty() && std::none_of(filter.begin(), filter.end(), [&](const auto& p) { return p.matches(name); }))
-      return;
+    if (!filter.empty() && std::none_of(filter.begin(), filter.end(), [&](const auto& p) { return p.matches(name); })) return;
     if (out != nullptr) print(name, v);
     if (export_path.empty() || !failed) return;
     const int n = ++times[name];
-    failed = writer.add_f32(n == 1 ? name : name + "(" + std::to_string(n) + ")",
-                            {v.shape.axes().begin(), v.shape.axes().end()}, v.data);
+    failed = writer.add_f32(n == 1 ? name : name + "(" + std::to_string(n) + ")", {v.shape.axes().begin(), v.shape.axes().end()}, v.data);
   }
 
   void print(const std::string& name, const LayerValue& v) const {

@@ -14,17 +14,16 @@ constexpr std::size_t batch_fields = 0, first_trace = 1;
 constexpr std::size_t first_value = first_trace + MapArgs::max_inputs;
 
 constexpr MapKernel round_bf16 = {"round_bf16", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-  map_rows<1>(a, begin, end, [](float x) { return math::bf16(x); });
-}};
+                                    map_rows<1>(a, begin, end, [](float x) { return math::bf16(x); });
+                                  }};
 constexpr MapKernel round_f16 = {"round_f16", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-  map_rows<1>(a, begin, end, [](float x) { return math::f16(x); });
-}};
+                                   map_rows<1>(a, begin, end, [](float x) { return math::f16(x); });
+                                 }};
 constexpr MapKernel sum_of_two = {"sum_of_two", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-  map_rows<2>(a, begin, end, [](float x, float y) { return x + y; });
-}};
+                                    map_rows<2>(a, begin, end, [](float x, float y) { return x + y; });
+                                  }};
 
-template <class T>
-T must(Result<T> r) {
+template <class T> T must(Result<T> r) {
   if (!r) throw StepFailure{std::move(r.error())};
   return std::move(*r);
 }
@@ -53,10 +52,15 @@ Result<Tensor> StepMemory::get(std::size_t slot, DType dtype, Shape shape) {
   return t;
 }
 
-Step::Step(StepMemory& memory, Tensor arena, const StepSizes& sizes, StepAt at, State* state,
-           const std::vector<LayerHook>* hooks, bool by_policy)
-    : memory_(memory), arena_(arena), sizes_(sizes), at_(at), state_(state),
-      hooks_(hooks != nullptr && !hooks->empty() ? hooks : nullptr), by_policy_(by_policy) {
+Step::Step(StepMemory& memory, Tensor arena, const StepSizes& sizes, StepAt at, State* state, const std::vector<LayerHook>* hooks,
+           bool by_policy)
+    : memory_(memory),
+      arena_(arena),
+      sizes_(sizes),
+      at_(at),
+      state_(state),
+      hooks_(hooks != nullptr && !hooks->empty() ? hooks : nullptr),
+      by_policy_(by_policy) {
   if (at_.batch != nullptr) upload(*at_.batch);
   if (Status s = device().begin(sizes_, at_.batch, fields_); !s) throw StepFailure{std::move(s.error())};
 }
@@ -77,7 +81,9 @@ void Step::upload(const Batch& at) {
   const Tensor whole = temporary(batch_fields, DType::i32, {static_cast<std::int64_t>(all.size())});
   device().write(std::as_bytes(std::span(all)), whole);
   for (std::size_t i = 0; i < begins.size(); ++i)
-    *fields[i].second = {whole.buffer, static_cast<std::int64_t>(begins[i] * sizeof(std::int32_t)), DType::i32,
+    *fields[i].second = {whole.buffer,
+                         static_cast<std::int64_t>(begins[i] * sizeof(std::int32_t)),
+                         DType::i32,
                          {static_cast<std::int64_t>(fields[i].first->size())}};
 }
 
@@ -92,8 +98,10 @@ Step::Frame::Frame(Step& step, std::int64_t bytes) : step_(step) {
   }
   if (step.top_ + bytes > step.arena_.size()) {
     assert(false && "arena_bytes() of the model promises less than its frames take");
-    throw StepFailure{{"arena", "the model's frames take more than the " + std::to_string(step.arena_.size()) +
-                       " bytes that it asked for", {}, "this is a fault of modelc: please report it"}};
+    throw StepFailure{{"arena",
+                       "the model's frames take more than the " + std::to_string(step.arena_.size()) + " bytes that it asked for",
+                       {},
+                       "this is a fault of modelc: please report it"}};
   }
   step.top_ += bytes;
 }
@@ -129,8 +137,7 @@ void Step::linear(const Tensor& x, const Matrix& w, std::initializer_list<Tensor
   device().linear(x, w, {outs.begin(), outs.size()}, {});
 }
 
-void Step::linear_add(const Tensor& x, const Matrix& w, const Tensor& residual, const Tensor& out,
-                      const InnerValues& inner) {
+void Step::linear_add(const Tensor& x, const Matrix& w, const Tensor& residual, const Tensor& out, const InnerValues& inner) {
   const bool rounds = by_policy_ && inner.rounded != DType::f32;
   if (!traced() && !rounds) return device().linear(x, w, {&out, 1}, residual);
   assert(inner.names.size() == 1);
@@ -142,13 +149,11 @@ void Step::linear_add(const Tensor& x, const Matrix& w, const Tensor& residual, 
   else device().linear(x, w, {&out, 1}, residual);         // once more: to the bits of an untraced call
 }
 
-void Step::linear_map(const Tensor& x, const Matrix& w, const Expression& f, const Tensor& out,
-                      const InnerValues& inner) {
+void Step::linear_map(const Tensor& x, const Matrix& w, const Expression& f, const Tensor& out, const InnerValues& inner) {
   if (!traced()) return device().linear_map(x, w, kernel(f), out);
   assert(static_cast<int>(inner.names.size()) == w.results());
   std::vector<Tensor> products;
-  for (std::size_t i = 0; i < inner.names.size(); ++i)
-    products.push_back(temporary(first_trace + i, DType::f32, out.shape));
+  for (std::size_t i = 0; i < inner.names.size(); ++i) products.push_back(temporary(first_trace + i, DType::f32, out.shape));
   device().linear(x, w, products, {});
   for (std::size_t i = 0; i < products.size(); ++i) {
     round(products[i], inner.rounded);
@@ -172,11 +177,8 @@ void Step::take(const Weight& table, const Tensor& rows, float scale, const Tens
   device().take(whole, rows, scale, out);
 }
 void Step::take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) { device().take_rows(x, rows, out); }
-void Step::rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out) {
-  device().rms_norm(x, w, args, out);
-}
-void Step::add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
-                        const Tensor& out) {
+void Step::rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out) { device().rms_norm(x, w, args, out); }
+void Step::add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum, const Tensor& out) {
   device().add_rms_norm(x, y, w, args, sum, out);
 }
 void Step::layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) {
@@ -189,14 +191,11 @@ KvCache& Step::cache_of(const StateSlot& slot) {
   assert(state_ != nullptr && slot.kind == StateSlot::Kind::kv_cache);
   return static_cast<KvCache&>(state_->store(slot.index));
 }
-void Step::append(const StateSlot& cache, const Tensor& k, const Tensor& v, const Batch& at) {
-  device().append(cache_of(cache), k, v, at);
-}
+void Step::append(const StateSlot& cache, const Tensor& k, const Tensor& v, const Batch& at) { device().append(cache_of(cache), k, v, at); }
 void Step::attend(const Tensor& q, const StateSlot& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
   device().attend(q, cache_of(cache), at, args, out);
 }
-void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
-                  const Tensor& out) {
+void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) {
   device().attend(q, k, v, at, args, out);
 }
 void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) {
@@ -213,24 +212,26 @@ void Step::round(const Tensor& x, DType to) {
 void Step::copy(const Tensor& from, const Tensor& to) { device().copy(from, to); }
 void Step::copy(const Strided& from, const Strided& to) { device().copy_strided(from, to); }
 void Step::fill(double value, const Tensor& out) { device().fill(value, out); }
-void Step::reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out) {
-  device().reduce(kind, x, args, out);
-}
+void Step::reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out) { device().reduce(kind, x, args, out); }
 void Step::route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights) {
   device().route(scores, bias, args, chosen, weights);
 }
 void Step::experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertWeights& w, const Expression& f,
                    const Tensor& out) {
-  const ExpertArgs args = {&w.gate.matrix, &w.up.matrix,  &w.down.matrix, w.gate_bias,
-                           w.up_bias,      w.down_bias,   w.gate.spec.shape[0]};
+  const ExpertArgs args = {&w.gate.matrix, &w.up.matrix, &w.down.matrix, w.gate_bias, w.up_bias, w.down_bias, w.gate.spec.shape[0]};
   device().experts(x, chosen, weights, args, kernel(f), out);
 }
 void Step::conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) {
   for (int i = 2; i < x.shape.rank(); ++i) {
     const std::int64_t padded = x.shape[i] + 2 * args.padding, span = args.dilation * (w.shape[i] - 1) + 1;
     if (padded < span)
-      throw StepFailure{{"conv-size", "an axis of " + std::to_string(padded) + " with padding is convolved with a kernel that "
-                         "spans " + std::to_string(span), {}, "give inputs that are at least as long"}};
+      throw StepFailure{{"conv-size",
+                         "an axis of " + std::to_string(padded) +
+                             " with padding is convolved with a kernel that "
+                             "spans " +
+                             std::to_string(span),
+                         {},
+                         "give inputs that are at least as long"}};
   }
   device().conv(x, w, bias, args, out);
 }

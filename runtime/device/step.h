@@ -85,15 +85,17 @@ struct StepAt {
 
 // Thrown inside a step (out of memory in the middle of a forward function) and caught by Model::enter, which returns
 // it.
-struct StepFailure { Error error; };
+struct StepFailure {
+  Error error;
+};
 
 class Step {
  public:
   // arena: at least the model's peak for these sizes; without one each frame gets memory of its own (constants at
   // load). `at` and state may be null for what needs none. Uploads the batch's fields; StepFailure when that fails.
   // by_policy: values are rounded where generated code says that the model's policy does.
-  Step(StepMemory& memory, Tensor arena, const StepSizes& sizes, StepAt at, State* state,
-       const std::vector<LayerHook>* hooks, bool by_policy = false);
+  Step(StepMemory& memory, Tensor arena, const StepSizes& sizes, StepAt at, State* state, const std::vector<LayerHook>* hooks,
+       bool by_policy = false);
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
@@ -103,8 +105,14 @@ class Step {
   std::int64_t batch() const { return sizes_.batch(); }
   std::int64_t seq() const { return sizes_.seq(); }
   std::int64_t axis(int i) const { return sizes_.axis(i); }          // one of the model's own
-  const Batch& at() const { assert(at_.batch != nullptr); return *at_.batch; }
-  const Sequences& sequences() const { assert(at_.sequences != nullptr); return *at_.sequences; }
+  const Batch& at() const {
+    assert(at_.batch != nullptr);
+    return *at_.batch;
+  }
+  const Sequences& sequences() const {
+    assert(at_.sequences != nullptr);
+    return *at_.sequences;
+  }
   // Fields of the batch as device tensors (i32).
   const Tensor& positions() const { return fields_.positions; }
   const Tensor& lengths() const { return fields_.lengths; }
@@ -146,14 +154,12 @@ class Step {
   void take(const Weight& table, const Tensor& rows, float scale, const Tensor& out);
   void take_rows(const Tensor& x, const Tensor& rows, const Tensor& out);
   void rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out);
-  void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
-                    const Tensor& out);
+  void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum, const Tensor& out);
   void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out);
   void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out);
   void append(const StateSlot& cache, const Tensor& k, const Tensor& v, const Batch& at);
   void attend(const Tensor& q, const StateSlot& cache, const Batch& at, const AttendArgs& args, const Tensor& out);
-  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
-              const Tensor& out);
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out);
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out);
   void map(const Expression& f, std::initializer_list<Tensor> inputs, const Tensor& out);
   void copy(const Tensor& from, const Tensor& to);

@@ -34,8 +34,9 @@ bool Strided::contiguous() const {
 
 void check_slice(std::int64_t start, std::int64_t stop, std::int64_t size) {
   if (start < 0 || stop < start || stop > size)
-    throw StepFailure{{"slice-range", "[" + std::to_string(start) + " .. " + std::to_string(stop) +
-                       "] does not lie in an axis of " + std::to_string(size), {},
+    throw StepFailure{{"slice-range",
+                       "[" + std::to_string(start) + " .. " + std::to_string(stop) + "] does not lie in an axis of " + std::to_string(size),
+                       {},
                        "the sizes of this call's inputs leave less than the model takes a slice of"}};
 }
 

@@ -4,7 +4,8 @@
 
 namespace modelc {
 
-Weights::Weights(std::shared_ptr<const CheckpointIndex> index, FileAccess access) : shared_(std::make_shared<Shared>(std::move(index), access)) {}
+Weights::Weights(std::shared_ptr<const CheckpointIndex> index, FileAccess access)
+    : shared_(std::make_shared<Shared>(std::move(index), access)) {}
 
 Result<Weights> Weights::open(const std::string& path, const OpenOptions& options, FileAccess access) {
   return open(std::vector<std::string>{path}, options, access);
@@ -45,7 +46,8 @@ Result<WeightValue> Weights::data() const {
   const TensorInfo* t = info();
   auto bytes = t != nullptr ? shared_->data.bytes(*t) : shared_->data.bytes(name_);
   if (!bytes) {
-    if (t == nullptr && !items().empty()) bytes.error().help = "it is a module of " + counted(items().size(), "tensor") + ": items() lists them";
+    if (t == nullptr && !items().empty())
+      bytes.error().help = "it is a module of " + counted(items().size(), "tensor") + ": items() lists them";
     return std::move(bytes.error());
   }
   return WeightValue::in(bytes->owner, t->offset, t->encoding, t->shape);
@@ -61,8 +63,10 @@ Result<AllocatedWeight> Weights::allocate(const WeightRequest& request) const {
   if (request.encoding && value->encoding() != *request.encoding)
     return differs("encoding", std::string(modelc::name(value->encoding())), std::string(modelc::name(*request.encoding)), "");
   if (request.dtype && value->encoding() != encoding_of(*request.dtype))
-    return differs("dtype", std::string(modelc::name(value->encoding())), std::string(modelc::name(*request.dtype)), "data() and astype() convert it");
-  if (request.shape && value->shape() != *request.shape) return differs("shape", shape_text(value->shape()), shape_text(*request.shape), "");
+    return differs("dtype", std::string(modelc::name(value->encoding())), std::string(modelc::name(*request.dtype)),
+                   "data() and astype() convert it");
+  if (request.shape && value->shape() != *request.shape)
+    return differs("shape", shape_text(value->shape()), shape_text(*request.shape), "");
 
   AllocatedWeight made{*value};
   if (request.device) {
@@ -76,8 +80,11 @@ Result<AllocatedWeight> Weights::allocate(const WeightRequest& request) const {
     if (!buffer) return std::move(buffer.error());
     made.buffer = std::shared_ptr<const Buffer>(*buffer, [device = request.device](const Buffer* b) { device->free(b); });
     if (type && value->shape().size() > Shape::max_rank)
-      return Error{"shape", where + " has " + std::to_string(value->shape().size()) + " axes; a device's tensors have at most " +
-                                std::to_string(Shape::max_rank), {}, {}};
+      return Error{"shape",
+                   where + " has " + std::to_string(value->shape().size()) + " axes; a device's tensors have at most " +
+                       std::to_string(Shape::max_rank),
+                   {},
+                   {}};
     made.tensor = type ? Tensor{made.buffer.get(), 0, *type, Shape(std::span<const std::int64_t>(value->shape()))}
                        : Tensor{made.buffer.get(), 0, DType::u8, {static_cast<std::int64_t>(value->bytes().size())}};
   }

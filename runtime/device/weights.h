@@ -51,8 +51,7 @@ class Weights {
   // Further down: by a component or several ("self_attn.q_proj"), or by a list's index. Never fails: ask exists().
   Weights operator[](std::string_view name) const;
   Weights operator[](const char* name) const { return (*this)[std::string_view(name)]; }
-  template <std::integral I>
-  Weights operator[](I index) const { return (*this)[std::string_view(std::to_string(index))]; }
+  template <std::integral I> Weights operator[](I index) const { return (*this)[std::string_view(std::to_string(index))]; }
 
   const std::string& name() const { return name_; }        // whole: "model.layers.0.mlp"; "" at the top
   bool exists() const { return info() != nullptr; }        // a tensor of exactly this name

@@ -4,11 +4,9 @@ namespace modelc {
 namespace {
 
 // Compilers make one load of these on a little-endian machine.
-template <class T>
-T load(const std::byte* p) {
+template <class T> T load(const std::byte* p) {
   T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    value = static_cast<T>(value | static_cast<T>(std::to_integer<T>(p[i]) << 8 * i));
+  for (std::size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value | static_cast<T>(std::to_integer<T>(p[i]) << 8 * i));
   return value;
 }
 
@@ -43,8 +41,7 @@ std::uint16_t f16_from_f32(float value) {
 bool convert_to_f32(DType from_type, const std::byte* from, std::span<float> to) {
   switch (from_type) {
     case DType::f64:
-      for (std::size_t i = 0; i < to.size(); ++i)
-        to[i] = static_cast<float>(std::bit_cast<double>(load<std::uint64_t>(from + 8 * i)));
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<float>(std::bit_cast<double>(load<std::uint64_t>(from + 8 * i)));
       return true;
     case DType::f32:
       for (std::size_t i = 0; i < to.size(); ++i) to[i] = std::bit_cast<float>(load<std::uint32_t>(from + 4 * i));

@@ -21,8 +21,7 @@ constexpr float f32_from_f16(std::uint16_t bits) {
   // Subnormal: fraction · 2^-24, normal in f32.
   if (fraction == 0) return std::bit_cast<float>(sign);
   const int shift = std::countl_zero(fraction) - 21;  // moves the first bit to the implicit one (bit 10)
-  return std::bit_cast<float>(sign | static_cast<std::uint32_t>(113 - shift) << 23 |
-                              ((fraction << shift) & 0x3ffu) << 13);
+  return std::bit_cast<float>(sign | static_cast<std::uint32_t>(113 - shift) << 23 | ((fraction << shift) & 0x3ffu) << 13);
 }
 // Rounded to nearest, ties to even; what is too large becomes infinity, NaN stays NaN.
 constexpr std::uint16_t bf16_from_f32(float value) {

@@ -60,8 +60,7 @@ float fit(const float* x) {
 
 void put_levels(const float* x, float scale, std::byte* b) {
   const float inverse = scale != 0 ? 1 / scale : 0;
-  for (int i = 0; i < 16; ++i)
-    b[i] = static_cast<std::byte>(nearest_level(x[i] * inverse) | nearest_level(x[16 + i] * inverse) << 4);
+  for (int i = 0; i < 16; ++i) b[i] = static_cast<std::byte>(nearest_level(x[i] * inverse) | nearest_level(x[16 + i] * inverse) << 4);
 }
 
 }  // namespace

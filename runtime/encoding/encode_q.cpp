@@ -45,8 +45,7 @@ void put_high_bits(const unsigned* q, std::byte* b) {
 // Around zero: the farthest element is `-half` steps from it.
 float around_zero(const float* x, int half, unsigned* q) {
   const float d = farthest(x, 32) / static_cast<float>(-half), id = inverse(d);
-  for (int i = 0; i < 32; ++i)
-    q[i] = level(x[i] * id + (static_cast<float>(half) + 0.5f), static_cast<unsigned>(2 * half - 1));
+  for (int i = 0; i < 32; ++i) q[i] = level(x[i] * id + (static_cast<float>(half) + 0.5f), static_cast<unsigned>(2 * half - 1));
   return d;
 }
 

@@ -28,7 +28,6 @@ constexpr std::uint8_t even_signs(std::uint32_t seven) {
 }
 
 // The sixteen values of IQ4_NL and IQ4_XS, in units of the scale.
-inline constexpr std::int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                               1,    13,   25,  38,  53,  69,  89,  113};
+inline constexpr std::int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 }  // namespace modelc

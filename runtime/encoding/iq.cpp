@@ -33,8 +33,7 @@ float half(const Byte* p) { return f32_from_f16(static_cast<std::uint16_t>(u16(p
 unsigned nibble(const Byte* p, int i) { return u8(p + i / 2) >> 4 * (i % 2) & 15u; }
 
 // Magnitudes times their signs times `scale`.
-template <std::size_t n>
-void put(float scale, const std::array<std::int8_t, n>& g, unsigned signs, float* to) {
+template <std::size_t n> void put(float scale, const std::array<std::int8_t, n>& g, unsigned signs, float* to) {
   for (std::size_t i = 0; i < n; ++i) {
     const float v = scale * static_cast<float>(g[i]);
     to[i] = signs >> i & 1u ? -v : v;

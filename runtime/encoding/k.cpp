@@ -43,8 +43,7 @@ void q2_k(const Byte* b, float* to) {
   const float d = half(b + 80), m = half(b + 82);
   for (int part = 0; part < 16; ++part) {
     const float scale = d * static_cast<float>(u8(b + part) & 15u), minimum = m * static_cast<float>(u8(b + part) >> 4);
-    for (int i = 16 * part; i < 16 * part + 16; ++i)
-      to[i] = scale * static_cast<float>(plane(b + 16, i, 2, 32)) - minimum;
+    for (int i = 16 * part; i < 16 * part + 16; ++i) to[i] = scale * static_cast<float>(plane(b + 16, i, 2, 32)) - minimum;
   }
 }
 
@@ -64,8 +63,7 @@ void q4_k(const Byte* b, float* to) {
   for (int part = 0; part < 8; ++part) {
     const ScaleAndMinimum pair = q4_k_scale(b + 4, part);
     const float scale = d * static_cast<float>(pair.scale), minimum = m * static_cast<float>(pair.minimum);
-    for (int i = 32 * part; i < 32 * part + 32; ++i)
-      to[i] = scale * static_cast<float>(plane(b + 16, i, 4, 32)) - minimum;
+    for (int i = 32 * part; i < 32 * part + 32; ++i) to[i] = scale * static_cast<float>(plane(b + 16, i, 4, 32)) - minimum;
   }
 }
 

@@ -31,8 +31,7 @@ void q4_1(const Byte* b, float* to) {
 void q5_0(const Byte* b, float* to) {
   const float d = half(b);
   const std::uint32_t high = u32(b + 2);
-  for (int i = 0; i < 32; ++i)
-    to[i] = d * static_cast<float>(static_cast<int>(nibble(b + 6, i) | (high >> i & 1u) << 4) - 16);
+  for (int i = 0; i < 32; ++i) to[i] = d * static_cast<float>(static_cast<int>(nibble(b + 6, i) | (high >> i & 1u) << 4) - 16);
 }
 void q5_1(const Byte* b, float* to) {
   const float d = half(b), m = half(b + 2);

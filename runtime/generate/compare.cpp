@@ -93,7 +93,9 @@ std::string report_text(const VerifyReport& report, const VerifyOptions& options
   s += pad("", width) + "  max abs    mean abs   cosine\n";
   for (const Difference& d : report.differences) {
     s += pad(d.name, width) + "  " + pad(number(d.max_abs), 9) + "  " + pad(number(d.mean_abs), 9) + "  " + number(d.cosine);
-    if (d.max_kl) s += "  KL max " + number(*d.max_kl) + ", 99 % " + number(*d.kl_99) + ", mean " + number(*d.mean_kl) + "; same best token " + number(*d.top1 * 100) + " %";
+    if (d.max_kl)
+      s += "  KL max " + number(*d.max_kl) + ", 99 % " + number(*d.kl_99) + ", mean " + number(*d.mean_kl) + "; same best token " +
+           number(*d.top1 * 100) + " %";
     if (!d.within)
       s += "  <-- differs at element " + std::to_string(d.worst) + ": expected " + shortest(d.expected) + ", found " + shortest(d.found);
     s += "\n";

@@ -64,18 +64,19 @@ Status check_prompt(const Prompt& prompt, const Model& model, const State& state
   if (prompt.tokens.empty()) return Error{"empty-prompt", "the prompt holds no token", {}, "give a text, or --tokens"};
   const std::int64_t room = state.capacity() - state.length(prompt.sequence);
   if (state.capacity() > 0 && static_cast<std::int64_t>(prompt.tokens.size()) > room)
-    return Error{"context", "the prompt has " + std::to_string(prompt.tokens.size()) + " tokens, and " + std::to_string(room) +
-                                " of " + std::to_string(state.capacity()) + " positions are free",
-                 {}, "shorten it, or give the state more positions (the model's context is " +
-                         std::to_string(model.context()) + ")"};
+    return Error{"context",
+                 "the prompt has " + std::to_string(prompt.tokens.size()) + " tokens, and " + std::to_string(room) + " of " +
+                     std::to_string(state.capacity()) + " positions are free",
+                 {},
+                 "shorten it, or give the state more positions (the model's context is " + std::to_string(model.context()) + ")"};
   return {};
 }
 
 // Logits of one step, copied while no other thread's call can come between: what Model::logits gives lasts only until then.
 Status step(Model& model, State& state, const Batch& batch, std::span<const std::int32_t> ids, std::vector<float>& logits) {
   const EntryDesc& entry = model.entries()[0];
-  auto results = model.call(entry.name, &state, batch,
-                            {{entry.inputs[0].name, HostTensor::of(ids, {static_cast<std::int64_t>(ids.size())})}});
+  auto results =
+      model.call(entry.name, &state, batch, {{entry.inputs[0].name, HostTensor::of(ids, {static_cast<std::int64_t>(ids.size())})}});
   if (!results) return std::move(results.error());
   const auto row = results->begin()->second.as<float>();
   logits.assign(row.begin(), row.end());
@@ -105,8 +106,10 @@ Result<std::vector<GenerateResult>> generate_batch(Model& model, State& state, s
                                                    const std::function<bool(std::size_t, std::int32_t)>& on_token) {
   const auto vocabulary = model.vocabulary();
   if (!vocabulary)
-    return Error{"not-a-language-model", std::string(model.name()) + " does not map tokens to logits, so it cannot generate text",
-                 {}, "verify and the C++ API call any model"};
+    return Error{"not-a-language-model",
+                 std::string(model.name()) + " does not map tokens to logits, so it cannot generate text",
+                 {},
+                 "verify and the C++ API call any model"};
   std::vector<Running> running;
   for (const Prompt& prompt : prompts) {
     if (Status status = check_prompt(prompt, model, state); !status) return std::move(status.error());

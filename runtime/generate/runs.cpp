@@ -88,8 +88,8 @@ class Runner {
 
   // One for the whole run, as large as its tokens need. A model whose functions take inputs alone has none.
   Status make_state(const std::vector<Run>& runs) {
-    const bool none = std::all_of(model_.entries().begin(), model_.entries().end(),
-                                  [](const EntryDesc& e) { return e.at == CallAt::none; });
+    const bool none =
+        std::all_of(model_.entries().begin(), model_.entries().end(), [](const EntryDesc& e) { return e.at == CallAt::none; });
     std::int64_t longest = 0, sum = 0, sequences = 1;
     for (const Run& r : runs) {
       if (r.many()) sequences = static_cast<std::int64_t>(r.sizes.size());
@@ -100,8 +100,8 @@ class Runner {
     }
     fed_.assign(static_cast<std::size_t>(sequences), 0);
     if (none) return {};
-    auto state = model_.new_state({.sequences = static_cast<int>(sequences),
-                                   .capacity = std::max<std::int64_t>(runs.front().many() ? longest : sum, 1)});
+    auto state = model_.new_state(
+        {.sequences = static_cast<int>(sequences), .capacity = std::max<std::int64_t>(runs.front().many() ? longest : sum, 1)});
     if (!state) return std::move(state.error());
     state_ = std::move(*state);
     return {};
@@ -280,7 +280,8 @@ class Runner {
       for (const PortDim& d : shapes[p.name]) {
         const auto size = (d.axes() & ~said) == 0 ? d.value(sizes) : std::nullopt;
         if (!size || *size < 1)
-          return problem(std::string("`") + p.name + "` of `" + e.name + "` has the axis " + d.text() + ", whose size the run does not say");
+          return problem(std::string("`") + p.name + "` of `" + e.name + "` has the axis " + d.text() +
+                         ", whose size the run does not say");
         if (*size > (std::int64_t{1} << 28) / count) return problem(std::string("`") + p.name + "` is too large for a run");
         count *= *size;
         shape.push_back(*size);
@@ -339,8 +340,7 @@ Result<double> compare_runs(Model& model, const std::vector<std::string>& runs, 
   for (std::size_t i = 1; i < runs.size(); ++i) {
     auto other = run_results(model, runs[i], seed, given);
     if (!other) return std::move(other.error());
-    if (other->size() != first->size())
-      return problem("`" + runs[0] + "` and `" + runs[i] + "` do not cover the same positions");
+    if (other->size() != first->size()) return problem("`" + runs[0] + "` and `" + runs[i] + "` do not cover the same positions");
     largest = std::max(largest, compare(runs[i], *first, *other).max_abs);
   }
   return largest;

@@ -62,17 +62,19 @@ std::string TextStream::give(std::string piece) {
   std::string out = finder_.push(piece);
   given_ += out.size();
   if (!holds_) given_tokens_ = pushed_;
-  else while (given_tokens_ < ends_.size() && ends_[given_tokens_] <= given_) ++given_tokens_;
+  else
+    while (given_tokens_ < ends_.size() && ends_[given_tokens_] <= given_) ++given_tokens_;
   return out;
 }
 
-Result<std::vector<TextResult>> generate_text(Model& model, State& state, const Tokenizer& tokenizer,
-                                              std::span<const std::int32_t> prompt, const TextOptions& options,
-                                              const std::function<bool(int, std::string_view)>& on_text) {
+Result<std::vector<TextResult>> generate_text(Model& model, State& state, const Tokenizer& tokenizer, std::span<const std::int32_t> prompt,
+                                              const TextOptions& options, const std::function<bool(int, std::string_view)>& on_text) {
   if (options.count < 1 || options.count > state.sequences())
-    return Error{"sequences", "asked for " + std::to_string(options.count) + " answers, and the state has " +
-                                  std::to_string(state.sequences()) + " sequences",
-                 {}, "give new_state() as many sequences as there are answers"};
+    return Error{
+        "sequences",
+        "asked for " + std::to_string(options.count) + " answers, and the state has " + std::to_string(state.sequences()) + " sequences",
+        {},
+        "give new_state() as many sequences as there are answers"};
   struct Answer {
     TextStream stream;
     std::string text;

@@ -76,8 +76,8 @@ struct TextResult {
 
 // Generates from `prompt` and calls `on_text` with each piece of text, of which none ends within a character nor holds the
 // beginning of a stop string; false ends that answer. Errors: those of generate(), a state with too few sequences.
-Result<std::vector<TextResult>> generate_text(Model& model, State& state, const Tokenizer& tokenizer,
-                                              std::span<const std::int32_t> prompt, const TextOptions& options,
+Result<std::vector<TextResult>> generate_text(Model& model, State& state, const Tokenizer& tokenizer, std::span<const std::int32_t> prompt,
+                                              const TextOptions& options,
                                               const std::function<bool(int answer, std::string_view piece)>& on_text = {});
 
 }  // namespace modelc

@@ -49,8 +49,7 @@ class Verifier {
     if (!outputs) return std::move(outputs.error());
     if (auto s = compare_outputs(*outputs, report); !s) return std::move(s.error());
     if (auto s = compare_stages(report); !s) return std::move(s.error());
-    if (report.differences.empty())
-      return problem(path_, "holds nothing to compare: no output (" + output_names() + ") and no stage");
+    if (report.differences.empty()) return problem(path_, "holds nothing to compare: no output (" + output_names() + ") and no stage");
     report.passed = std::all_of(report.differences.begin(), report.differences.end(), [](const auto& d) { return d.within; });
     return report;
   }
@@ -134,8 +133,8 @@ class Verifier {
 
   // All sequences through one state; gives every output for every kept row, sequence after sequence.
   Result<std::map<std::string, std::vector<float>>> pass() {
-    auto state = model_.new_state({.sequences = static_cast<int>(rows_.batch),
-                                   .capacity = *std::max_element(rows_.lengths.begin(), rows_.lengths.end())});
+    auto state = model_.new_state(
+        {.sequences = static_cast<int>(rows_.batch), .capacity = *std::max_element(rows_.lengths.begin(), rows_.lengths.end())});
     if (!state) return std::move(state.error());
     std::map<std::string, std::vector<float>> result;
     std::vector<std::int64_t> done(rows_.lengths.size(), 0);
@@ -168,8 +167,8 @@ class Verifier {
   }
 
   // Rows of one call into their places among all kept rows.
-  void place(std::vector<float>& to, const HostTensor& tensor, const std::vector<Segment>& segments,
-             const std::vector<std::int64_t>& start, const std::vector<std::int64_t>& done) const {
+  void place(std::vector<float>& to, const HostTensor& tensor, const std::vector<Segment>& segments, const std::vector<std::int64_t>& start,
+             const std::vector<std::int64_t>& done) const {
     const auto values = tensor.as<float>();
     std::int64_t rows = 0;
     for (const Segment& s : segments) rows += s.tokens;

@@ -142,7 +142,10 @@ class Caller {
       if (!known && std::find(used_.begin(), used_.end(), t.name) == used_.end()) wanted.emplace(t.name, &t);
     }
     if (wanted.empty()) return {};
-    struct Found { Shape shape; std::vector<float> values; };
+    struct Found {
+      Shape shape;
+      std::vector<float> values;
+    };
     std::map<std::string, Found, std::less<>> found;
     std::vector<std::string> seen, order;
     const int hook = model_.add_layer_hook([&](const LayerValue& v) {

@@ -11,8 +11,16 @@ namespace modelc {
 // ---- KvCache
 
 KvCache::KvCache(Device& device, const StateSlot& slot, std::int64_t capacity_, int slots, Tensor keys_, Tensor values_)
-    : StateStore(slot), heads(slot.sizes[0]), dim(slot.sizes[1]), value_dim(slot.sizes[2]), capacity(capacity_),
-      window(slot.window), keys(keys_), values(values_), held(static_cast<std::size_t>(slots), 0), device_(device) {}
+    : StateStore(slot),
+      heads(slot.sizes[0]),
+      dim(slot.sizes[1]),
+      value_dim(slot.sizes[2]),
+      capacity(capacity_),
+      window(slot.window),
+      keys(keys_),
+      values(values_),
+      held(static_cast<std::size_t>(slots), 0),
+      device_(device) {}
 
 KvCache::~KvCache() {
   device_.free(keys.buffer);
@@ -45,8 +53,7 @@ Result<std::unique_ptr<SlotState>> SlotState::make(Device& device, const StateSl
     if (n > 0) over |= __builtin_mul_overflow(size, n, &size);
   over |= __builtin_mul_overflow(size, std::int64_t{4} * slots, &bytes);
   if (over)
-    return Error{"out-of-memory", "a state for " + counted(static_cast<std::uint64_t>(slots), "sequence") +
-                 " passes all memory", {}, {}};
+    return Error{"out-of-memory", "a state for " + counted(static_cast<std::uint64_t>(slots), "sequence") + " passes all memory", {}, {}};
   auto buffer = device.allocate(std::max<std::int64_t>(bytes, 1));
   if (!buffer) return std::move(buffer.error());
   std::unique_ptr<SlotState> s(new SlotState(device, slot, *buffer, size, slots));

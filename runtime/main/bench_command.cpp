@@ -207,7 +207,8 @@ void print_limits(const DeviceLimits& limits) {
 void print_profile(const Profile& p) {
   std::printf("\n%s: %.2f ms in all operations\n", p.title.c_str(), p.seconds * 1e3);
   for (const ProfileRow& r : p.rows) {
-    std::printf("  %9.3f ms %5.1f %%  %-10s %s", r.seconds * 1e3, p.seconds > 0 ? 100 * r.seconds / p.seconds : 0, r.kind.c_str(), r.label().c_str());
+    std::printf("  %9.3f ms %5.1f %%  %-10s %s", r.seconds * 1e3, p.seconds > 0 ? 100 * r.seconds / p.seconds : 0, r.kind.c_str(),
+                r.label().c_str());
     if (r.flops > 0) std::printf("  %.1f GFLOP/s", r.flops / r.seconds / 1e9);
     if (r.bytes > 0) std::printf("  %.1f GB/s", r.bytes / r.seconds / 1e9);
     std::printf("\n");
@@ -228,8 +229,9 @@ void print_text(const Options& o, Model& m, const Outcome& r) {
   std::printf("\ndecode of %-9lld %9.1f tokens/s (%.1f to %.1f)   %8.1f GB/s", static_cast<long long>(o.bench_tokens), r.decode.median(),
               r.decode.values.front(), r.decode.values.back(), decode_bytes / 1e9);
   if (read > 0) std::printf(", %.2f of the read", decode_bytes / read);
-  std::printf("\nload %.3f s, first token after %.3f s (load and prompt); weights %s, peak memory %s\n", m.load_report().seconds, r.first_token,
-              human_bytes(static_cast<std::uint64_t>(m.load_report().bytes)).c_str(), human_bytes(static_cast<std::uint64_t>(r.peak_bytes)).c_str());
+  std::printf("\nload %.3f s, first token after %.3f s (load and prompt); weights %s, peak memory %s\n", m.load_report().seconds,
+              r.first_token, human_bytes(static_cast<std::uint64_t>(m.load_report().bytes)).c_str(),
+              human_bytes(static_cast<std::uint64_t>(r.peak_bytes)).c_str());
   print_limits(r.limits);
   if (o.bench_profile.empty()) return;
   print_profile(r.prefill_profile);
@@ -253,9 +255,11 @@ int run_bench(const Options& o, const ModelFactory& factory) {
   if (!vocabulary) return fail({"not-a-language-model", "bench measures models from tokens to logits", {}, ""});
   const std::int64_t wanted = std::max(o.bench_context, o.bench_prompt + o.bench_tokens);
   if (m.context() > 0 && wanted > m.context())
-    return fail({"context", "-p " + std::to_string(o.bench_prompt) + " and -n " + std::to_string(o.bench_tokens) + " need " +
-                                std::to_string(wanted) + " positions, and the model's context is " + std::to_string(m.context()),
-                 {}, "fewer tokens of either"});
+    return fail({"context",
+                 "-p " + std::to_string(o.bench_prompt) + " and -n " + std::to_string(o.bench_tokens) + " need " + std::to_string(wanted) +
+                     " positions, and the model's context is " + std::to_string(m.context()),
+                 {},
+                 "fewer tokens of either"});
   auto state = m.new_state({.sequences = 1, .capacity = wanted});
   if (!state) return fail(state.error());
   Run run(m, **state, o.bench_prompt, o.bench_tokens, *vocabulary);
@@ -268,10 +272,12 @@ int run_bench(const Options& o, const ModelFactory& factory) {
   meter->know(m, **state);
   meter->start();
   if (auto t = run.prefill(); !t) return fail(t.error());
-  r.prefill_profile = make_profile("prefill of " + counted(static_cast<std::uint64_t>(o.bench_prompt), "token"), o.bench_prompt, meter->take());
+  r.prefill_profile =
+      make_profile("prefill of " + counted(static_cast<std::uint64_t>(o.bench_prompt), "token"), o.bench_prompt, meter->take());
   meter->start();
   if (auto t = run.decode(); !t) return fail(t.error());
-  r.decode_profile = make_profile("decode of " + counted(static_cast<std::uint64_t>(o.bench_tokens), "token"), o.bench_tokens, meter->take());
+  r.decode_profile =
+      make_profile("decode of " + counted(static_cast<std::uint64_t>(o.bench_tokens), "token"), o.bench_tokens, meter->take());
 
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -294,7 +300,8 @@ int run_bench(const Options& o, const ModelFactory& factory) {
   if (!o.bench_profile.empty()) {
     std::string isa;
     const ProfileLimits limits{r.limits.by_threads.empty() ? 0 : r.limits.by_threads.back().read_bytes_per_second, peak_of(r.limits, isa)};
-    const std::string svg = profile_svg(std::string(m.name()) + " on " + m.device().description(), {r.prefill_profile, r.decode_profile}, limits);
+    const std::string svg =
+        profile_svg(std::string(m.name()) + " on " + m.device().description(), {r.prefill_profile, r.decode_profile}, limits);
     if (auto s = write_file(o.bench_profile, svg, Flush::none); !s) return fail(s.error());
   }
   if (o.json) print_json(o, m, r);

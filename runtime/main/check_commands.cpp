@@ -61,7 +61,8 @@ Result<RunInputs> inputs_of(const std::string& path) {
     if (!values) return std::move(values.error());
     std::vector<std::int32_t> whole;
     for (const std::int64_t v : *values) {
-      if (v < INT32_MIN || v > INT32_MAX) return Error{"run", t.name + " in " + path + " holds " + std::to_string(v) + ": out of range", {}, ""};
+      if (v < INT32_MIN || v > INT32_MAX)
+        return Error{"run", t.name + " in " + path + " holds " + std::to_string(v) + ": out of range", {}, ""};
       whole.push_back(static_cast<std::int32_t>(v));
     }
     inputs[t.name] = HostTensor::of(std::span<const std::int32_t>(whole), shape);

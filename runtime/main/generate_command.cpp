@@ -50,7 +50,9 @@ Result<std::vector<std::int32_t>> chat_prompt(const Options& o, const Checkpoint
   auto format = ChatFormat::of(checkpoint);
   if (!format) return std::move(format.error());
   if (!*format)
-    return Error{"no-chat-template", o.checkpoint.front() + " has no chat template, so --chat has no meaning", {},
+    return Error{"no-chat-template",
+                 o.checkpoint.front() + " has no chat template, so --chat has no meaning",
+                 {},
                  "chat_template.jinja or `chat_template` in tokenizer_config.json gives one; --prompt takes the text as it stands"};
   JsonArray messages;
   if (o.system) messages.push_back(chat_message("system", *o.system));
@@ -125,7 +127,8 @@ int several(const Options& o, Model& model, State& state, const Tokenizer* token
   errno = 0;
   if (std::fwrite(out.data(), 1, out.size(), stdout) != out.size() || std::fflush(stdout) != 0) return cannot_write(errno ? errno : EIO);
   if (!o.json)
-    std::fprintf(stderr, "\n%lld prompt tokens, %d answers of %zu tokens together%s\nload %.3f s, first token %.3f s; decode %.1f tokens/s\n",
+    std::fprintf(stderr,
+                 "\n%lld prompt tokens, %d answers of %zu tokens together%s\nload %.3f s, first token %.3f s; decode %.1f tokens/s\n",
                  static_cast<long long>(first.prompt_tokens), o.answers, tokens,
                  first.finish == Finish::cancelled ? "; stopped by an interrupt" : "", load_seconds, first.first_token_seconds,
                  rate(static_cast<double>(tokens), first.decode_seconds));
@@ -155,9 +158,14 @@ int run_generate(const Options& o, const ModelFactory& factory) {
     for (const std::string& warning : tokenizer->warnings()) std::fprintf(stderr, "note: %s\n", warning.c_str());
   std::vector<std::int32_t> prompt;
   if (!tokenizer && (o.prompt || o.chat || !o.stop.empty()))
-    return fail({"no-tokenizer", o.checkpoint.front() + " has no tokenizer, so " +
-                                     (o.prompt ? "--prompt" : o.chat ? "--chat" : "--stop") + " has no meaning",
-                 {}, "put its tokenizer.json beside the weights, or give token ids: --tokens 1,2,3"});
+    return fail({"no-tokenizer",
+                 o.checkpoint.front() + " has no tokenizer, so " +
+                     (o.prompt ? "--prompt"
+                      : o.chat ? "--chat"
+                               : "--stop") +
+                     " has no meaning",
+                 {},
+                 "put its tokenizer.json beside the weights, or give token ids: --tokens 1,2,3"});
   if (o.tokens) {
     prompt = *o.tokens;
   } else {

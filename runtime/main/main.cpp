@@ -103,7 +103,8 @@ int run_pack(const Options& o, const ModelFactory& factory) {
     j.set("seconds", Json(r.seconds));
     std::printf("%s\n", dump(Json(std::move(j))).c_str());
   } else if (r.pack_written) {
-    std::printf("%s written in %.3f s, of %s\n", r.pack.c_str(), r.seconds, counted(static_cast<std::uint64_t>(r.weights), "weight").c_str());
+    std::printf("%s written in %.3f s, of %s\n", r.pack.c_str(), r.seconds,
+                counted(static_cast<std::uint64_t>(r.weights), "weight").c_str());
   } else {
     std::printf("%s is up to date\n", r.pack.c_str());
   }

@@ -31,17 +31,24 @@ bool parse_bias(std::string_view text, std::vector<std::pair<std::int32_t, float
 }
 
 void add_shared(CLI::App& app, Options& o, std::string& mode) {
-  app.add_option("--checkpoint", o.checkpoint, "folder with config.json and *.safetensors, or .safetensors files")->required()->allow_extra_args(false);
+  app.add_option("--checkpoint", o.checkpoint, "folder with config.json and *.safetensors, or .safetensors files")
+      ->required()
+      ->allow_extra_args(false);
   app.add_option("--threads", o.load.cpu.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
   app.add_option("--isa", o.load.cpu.isa, "portable, avx2, avx512 or avx512vnni; the best there is unless given");
   app.add_option("--device", o.device, "cpu, vulkan or vulkan:N (cpu)");
-  app.add_option("--mode", mode, "exact (the usual one): all in f32; fast: as the policy says, activations of quantised "
-                                     "weights in 8 bits, keys and values in f16")->check(CLI::IsMember({"exact", "fast"}));
-  app.add_flag_callback("--no-pack", [&o] { o.load.pack = PackUse::none; }, "load from the checkpoint, though a pack lies beside it");
+  app.add_option("--mode", mode,
+                 "exact (the usual one): all in f32; fast: as the policy says, activations of quantised "
+                 "weights in 8 bits, keys and values in f16")
+      ->check(CLI::IsMember({"exact", "fast"}));
+  app.add_flag_callback(
+      "--no-pack", [&o] { o.load.pack = PackUse::none; }, "load from the checkpoint, though a pack lies beside it");
   app.add_flag("--no-mmap", o.load.no_mmap, "read the weights into memory instead of mapping them");
-  app.add_flag_callback("--no-strict", [&o] { o.load.strict = false; }, "allow tensors that the model does not have");
+  app.add_flag_callback(
+      "--no-strict", [&o] { o.load.strict = false; }, "allow tensors that the model does not have");
   app.add_flag("--auto-cast", o.load.auto_cast, "f32 and bf16 for each other where a weight declares its type");
-  app.add_option("--adapter", o.load.adapters, "folder of a low-rank adapter (PEFT's) to merge into the weights; may be given again")->allow_extra_args(false);
+  app.add_option("--adapter", o.load.adapters, "folder of a low-rank adapter (PEFT's) to merge into the weights; may be given again")
+      ->allow_extra_args(false);
   app.add_flag("--allow-trailing-bytes", o.open.allow_trailing, "accept bytes of a weight file that no tensor covers");
   app.add_flag("--json", o.json, "results for a program");
 }
@@ -61,7 +68,8 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
     a.add_option("--system", system, "with --chat: what the assistant is to be");
     a.add_option("--tokens", tokens, "token ids to go on from: 1,2,3");
     a.add_option("-n", o.count, "new tokens at most (128)")->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-    a.add_option("--num-return-sequences", o.answers, "answers to the same prompt, drawn at once from seeds one after another (1)")->check(CLI::Range(1, 4096));
+    a.add_option("--num-return-sequences", o.answers, "answers to the same prompt, drawn at once from seeds one after another (1)")
+        ->check(CLI::Range(1, 4096));
     a.add_option("--temperature", o.sampler.temperature, "0 takes the best token each time (0)");
     a.add_option("--top-k", o.sampler.top_k, "draw from the k best (0: all)");
     a.add_option("--top-p", o.sampler.top_p, "draw from the best that together have probability p (1: all)");
@@ -129,8 +137,12 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
     return 2;
   }
 
-  o.command = verify->parsed() ? Command::verify : same->parsed() ? Command::same : bench->parsed() ? Command::bench
-              : info->parsed() ? Command::info : pack->parsed() ? Command::pack : Command::generate;
+  o.command = verify->parsed()  ? Command::verify
+              : same->parsed()  ? Command::same
+              : bench->parsed() ? Command::bench
+              : info->parsed()  ? Command::info
+              : pack->parsed()  ? Command::pack
+                                : Command::generate;
   o.load.mode = mode == "fast" ? Mode::fast : Mode::exact;
   if (o.command == Command::pack) {
     if (o.load.pack == PackUse::none) {
@@ -172,8 +184,10 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
       return 2;
     }
     if (o.answers > 1 && o.sampler.temperature == 0) {
-      std::fputs("error: --num-return-sequences without --temperature would give the same answer each time\n"
-                 "  help: --temperature 0.8 draws them\n", stderr);
+      std::fputs(
+          "error: --num-return-sequences without --temperature would give the same answer each time\n"
+          "  help: --temperature 0.8 draws them\n",
+          stderr);
       return 2;
     }
     o.trace = trace;

@@ -63,7 +63,8 @@ int run_bench(const Options& options, const ModelFactory& factory);
 int run_info(const Options& options, const ModelFactory& factory);
 int run_pack(const Options& options, const ModelFactory& factory);
 
-// A model from options.checkpoint, with notes about the load on stderr, and its progress where that is a terminal; null when it failed, which has been said.
+// A model from options.checkpoint, with notes about the load on stderr, and its progress where that is a terminal; null when it failed,
+// which has been said.
 struct Loaded {
   std::shared_ptr<const CheckpointIndex> checkpoint;
   std::unique_ptr<Model> model;

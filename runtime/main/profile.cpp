@@ -49,8 +49,7 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-template <class... Args>
-std::string text_of(const char* format, Args... args) {
+template <class... Args> std::string text_of(const char* format, Args... args) {
   char buffer[256];
   std::snprintf(buffer, sizeof(buffer), format, args...);
   return buffer;
@@ -72,7 +71,10 @@ std::string shortened(const std::string& label, std::size_t most) {
   return "…" + label.substr(at);
 }
 
-struct Colour { const char* name; const char* fill; };
+struct Colour {
+  const char* name;
+  const char* fill;
+};
 Colour colour_of(const std::string& kind) {
   if (kind == "linear" || kind == "experts" || kind == "conv") return {"products", "#3b6fb6"};
   if (kind == "attend" || kind == "append") return {"attention", "#d9822b"};
@@ -89,17 +91,20 @@ class Picture {
     body_ += text_of("<text x=\"%.1f\" y=\"%.1f\" class=\"%s\" text-anchor=\"%s\">", x, y, css, anchor) + escaped(content) + "</text>\n";
   }
   void bar(double x, double y, double w, double h, const char* fill, const std::string& tip) {
-    body_ += text_of("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%.2f\" rx=\"2\" fill=\"%s\"><title>", x, y, std::max(w, 0.75), std::max(h, 0.75), fill) +
+    body_ += text_of("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%.2f\" rx=\"2\" fill=\"%s\"><title>", x, y, std::max(w, 0.75),
+                     std::max(h, 0.75), fill) +
              escaped(tip) + "</title></rect>\n";
   }
   void line(double x1, double y1, double x2, double y2) {
     body_ += text_of("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#c9ced6\"/>\n", x1, y1, x2, y2);
   }
   std::string finish(int height) const {
-    return text_of("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n", width, height, width, height) +
+    return text_of("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n", width, height, width,
+                   height) +
            "<style>text{font-family:'DejaVu Sans',Verdana,sans-serif;font-size:13px;fill:#22262b}"
            ".h{font-size:20px;font-weight:bold}.t{font-size:16px;font-weight:bold}.s{fill:#5b6470}.n{font-size:12px;fill:#5b6470}"
-           "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" + body_ + "</svg>\n";
+           "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" +
+           body_ + "</svg>\n";
   }
 
  private:
@@ -141,7 +146,8 @@ int panel(Picture& to, int y, const Profile& p, const ProfileLimits& limits) {
     to.text(margin + label_width, y + 16, shortened(r.label(), 50), "l", "end");
     to.bar(bar_left, y + 4, w, row_height - 8, colour_of(r.kind).fill,
            r.label() + ": " + r.kind + ", " + counted(static_cast<std::uint64_t>(r.calls), "call") + ", " + time_text(r.seconds));
-    to.text(bar_left + w + 8, y + 16, text_of("%s  %.1f %%", time_text(r.seconds).c_str(), share * 100) + (speed.empty() ? "" : "  ·  " + speed), "n");
+    to.text(bar_left + w + 8, y + 16,
+            text_of("%s  %.1f %%", time_text(r.seconds).c_str(), share * 100) + (speed.empty() ? "" : "  ·  " + speed), "n");
     y += row_height;
   }
   // Layer by layer, in order: an odd one shows at a glance.
@@ -157,7 +163,8 @@ int panel(Picture& to, int y, const Profile& p, const ProfileLimits& limits) {
     to.line(left, base, width - margin, base);
     for (std::size_t i = 0; i < p.layers.size(); ++i) {
       const double h = tallest > 0 ? height * p.layers[i].seconds / tallest : 0;
-      to.bar(left + step * static_cast<double>(i) + 1, base - h, std::min(step - 2, 40.0), h, "#6f8fbf", p.layers[i].name + ": " + time_text(p.layers[i].seconds));
+      to.bar(left + step * static_cast<double>(i) + 1, base - h, std::min(step - 2, 40.0), h, "#6f8fbf",
+             p.layers[i].name + ": " + time_text(p.layers[i].seconds));
     }
     to.text(left, base + 18, p.layers.front().name, "n");
     to.text(width - margin, base + 18, p.layers.back().name, "n", "end");
@@ -207,7 +214,8 @@ std::string profile_svg(const std::string& heading, const std::vector<Profile>& 
   y += 22;
   std::string yardsticks = "Time of each operation, summed over the layers.";
   if (limits.flops_per_second > 0 && limits.bytes_per_second > 0)
-    yardsticks += text_of(" Limits of this machine in the same run: %.3g GB/s read, %.3g GFLOP/s.", limits.bytes_per_second / 1e9, limits.flops_per_second / 1e9);
+    yardsticks += text_of(" Limits of this machine in the same run: %.3g GB/s read, %.3g GFLOP/s.", limits.bytes_per_second / 1e9,
+                          limits.flops_per_second / 1e9);
   picture.text(margin, y, yardsticks, "s");
   y += 14;
   double x = margin;

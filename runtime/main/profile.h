@@ -19,7 +19,10 @@ struct ProfileRow {
 };
 
 // One layer, or what stands outside of any: "model.layers.3", "model.embed_tokens".
-struct ProfilePart { std::string name; double seconds = 0; };
+struct ProfilePart {
+  std::string name;
+  double seconds = 0;
+};
 
 struct Profile {
   std::string title;                                       // "prefill of 512 tokens"
@@ -31,7 +34,9 @@ struct Profile {
 };
 
 // What the yardsticks are, 0 where there is none.
-struct ProfileLimits { double bytes_per_second = 0, flops_per_second = 0; };
+struct ProfileLimits {
+  double bytes_per_second = 0, flops_per_second = 0;
+};
 
 Profile make_profile(std::string title, std::int64_t tokens, const std::vector<Operation>& operations);
 

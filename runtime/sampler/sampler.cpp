@@ -40,10 +40,8 @@ Status validate(const SamplerOptions& o) {
   if (o.top_k < 0) return option_error("top_k", std::to_string(o.top_k), "0 (all) or a positive number");
   if (!(o.top_p >= 0 && o.top_p <= 1)) return option_error("top_p", shortest(o.top_p), "a number from 0 to 1 (all)");
   if (!(o.min_p >= 0 && o.min_p <= 1)) return option_error("min_p", shortest(o.min_p), "a number from 0 (all) to 1");
-  if (!(o.typical_p > 0 && o.typical_p <= 1))
-    return option_error("typical_p", shortest(o.typical_p), "a number above 0, to 1 (all)");
-  for (const auto& [name, value] : {std::pair{"frequency_penalty", o.frequency_penalty},
-                                    std::pair{"presence_penalty", o.presence_penalty}})
+  if (!(o.typical_p > 0 && o.typical_p <= 1)) return option_error("typical_p", shortest(o.typical_p), "a number above 0, to 1 (all)");
+  for (const auto& [name, value] : {std::pair{"frequency_penalty", o.frequency_penalty}, std::pair{"presence_penalty", o.presence_penalty}})
     if (!(std::abs(value) < infinity)) return option_error(name, shortest(value), "a finite number (0 is off)");
   if (!(o.repetition_penalty > 0 && o.repetition_penalty < infinity))
     return option_error("repetition_penalty", shortest(o.repetition_penalty), "a positive number (1 is off)");
@@ -87,8 +85,7 @@ Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::span<co
   return candidates_.back().id;  // only where uniform() * total was rounded up to total
 }
 
-Result<std::vector<TokenProbability>> Sampler::distribution(std::span<const float> logits,
-                                                            std::span<const std::int32_t> history) {
+Result<std::vector<TokenProbability>> Sampler::distribution(std::span<const float> logits, std::span<const std::int32_t> history) {
   if (Status status = adjust(logits, history); !status) return status.error();
   std::vector<TokenProbability> result;
   if (options_.temperature == 0) {
@@ -111,16 +108,14 @@ Status Sampler::adjust(std::span<const float> logits, std::span<const std::int32
   logits_.resize(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (!std::isfinite(logits[i]))
-      return Error{
-          "sampler-logits",
-          "the logit of token " + std::to_string(i) + " is " + shortest(logits[i]),
-          {},
-          "weights or activations overflowed or are not initialised; `verify` shows the first stage that does"};
+      return Error{"sampler-logits",
+                   "the logit of token " + std::to_string(i) + " is " + shortest(logits[i]),
+                   {},
+                   "weights or activations overflowed or are not initialised; `verify` shows the first stage that does"};
     logits_[i] = logits[i];
   }
   for (const auto& [id, bias] : options_.logit_bias) {
-    if (static_cast<std::size_t>(id) >= logits.size())
-      return token_error("sampler option `logit_bias`", id, logits.size());
+    if (static_cast<std::size_t>(id) >= logits.size()) return token_error("sampler option `logit_bias`", id, logits.size());
     logits_[static_cast<std::size_t>(id)] += bias;
   }
   if (options_.repetition_penalty != 1 || options_.frequency_penalty != 0 || options_.presence_penalty != 0)
@@ -144,8 +139,7 @@ Status Sampler::penalise(std::span<const std::int32_t> history) {
   for (const std::int32_t id : distinct_) {
     double& logit = logits_[static_cast<std::size_t>(id)];
     std::uint32_t& count = counts_[static_cast<std::size_t>(id)];
-    if (options_.repetition_penalty != 1)
-      logit = logit > 0 ? logit / options_.repetition_penalty : logit * options_.repetition_penalty;
+    if (options_.repetition_penalty != 1) logit = logit > 0 ? logit / options_.repetition_penalty : logit * options_.repetition_penalty;
     logit -= static_cast<double>(count) * options_.frequency_penalty + options_.presence_penalty;
     count = 0;
   }
@@ -162,8 +156,7 @@ void Sampler::filter() {
   const double least = k > 0 && k < logits_.size() ? kth_largest(k) : forbidden;
   candidates_.clear();
   for (std::size_t i = 0; i < logits_.size(); ++i)
-    if (logits_[i] >= least && logits_[i] != forbidden)
-      candidates_.push_back({static_cast<std::int32_t>(i), logits_[i], 0});
+    if (logits_[i] >= least && logits_[i] != forbidden) candidates_.push_back({static_cast<std::int32_t>(i), logits_[i], 0});
   weights_.resize(candidates_.size());
   const double temperature = options_.temperature;
   for (std::size_t i = 0; i < weights_.size(); ++i) weights_[i] = (candidates_[i].logit - largest) / temperature;
@@ -173,8 +166,7 @@ void Sampler::filter() {
   std::erase_if(candidates_, [](const Candidate& c) { return c.weight == 0; });
   if (options_.top_p < 1) keep_top_p();
   // The largest weight is 1, and neither of the above removes it.
-  if (options_.min_p > 0)
-    std::erase_if(candidates_, [&](const Candidate& c) { return c.weight < static_cast<double>(options_.min_p); });
+  if (options_.min_p > 0) std::erase_if(candidates_, [&](const Candidate& c) { return c.weight < static_cast<double>(options_.min_p); });
   if (options_.typical_p < 1) keep_typical(largest);
 }
 

@@ -59,8 +59,7 @@ class Sampler {
   Result<std::int32_t> sample(std::span<const float> logits, std::span<const std::int32_t> history = {});
 
   // What sample() would draw from: the tokens that are left, by id ascending, with a sum of 1.
-  Result<std::vector<TokenProbability>> distribution(std::span<const float> logits,
-                                                     std::span<const std::int32_t> history = {});
+  Result<std::vector<TokenProbability>> distribution(std::span<const float> logits, std::span<const std::int32_t> history = {});
 
   const SamplerOptions& options() const { return options_; }
   // Begins the sequence of random numbers anew.

@@ -75,9 +75,13 @@ struct Tensor {
   std::int64_t count() const { return shape.count(); }
   std::int64_t size() const { return shape.count() * bytes(dtype); }
   // The same elements under another shape of the same count.
-  Tensor as(Shape s) const { assert(s.count() == shape.count()); Tensor t = *this; t.shape = s; return t; }
-  template <class T>
-  T* host() const { return buffer && buffer->host ? reinterpret_cast<T*>(buffer->host + offset) : nullptr; }
+  Tensor as(Shape s) const {
+    assert(s.count() == shape.count());
+    Tensor t = *this;
+    t.shape = s;
+    return t;
+  }
+  template <class T> T* host() const { return buffer && buffer->host ? reinterpret_cast<T*>(buffer->host + offset) : nullptr; }
 };
 
 }  // namespace modelc

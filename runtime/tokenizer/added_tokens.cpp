@@ -14,8 +14,7 @@ void Trie::add(std::string_view key, std::size_t value) {
   for (const char c : key) {
     const auto byte = static_cast<unsigned char>(c);
     auto& next = nodes_[at].next;
-    const auto found =
-        std::lower_bound(next.begin(), next.end(), byte, [](const auto& n, auto b) { return n.first < b; });
+    const auto found = std::lower_bound(next.begin(), next.end(), byte, [](const auto& n, auto b) { return n.first < b; });
     if (found != next.end() && found->first == byte) {
       at = found->second;
       continue;
@@ -38,8 +37,7 @@ std::optional<Trie::Found> Trie::find(std::string_view text, std::size_t at) con
       if (i == text.size()) break;
       const auto& next = nodes_[node].next;
       const auto byte = static_cast<unsigned char>(text[i]);
-      const auto found =
-          std::lower_bound(next.begin(), next.end(), byte, [](const auto& n, auto b) { return n.first < b; });
+      const auto found = std::lower_bound(next.begin(), next.end(), byte, [](const auto& n, auto b) { return n.first < b; });
       node = found != next.end() && found->first == byte ? found->second : 0;
     }
     if (longest) return longest;
@@ -47,8 +45,8 @@ std::optional<Trie::Found> Trie::find(std::string_view text, std::size_t at) con
   return std::nullopt;
 }
 
-AddedTokens AddedTokens::read(const std::vector<Reader>& list, const Vocabulary& vocabulary,
-                              const Normalizer* normalizer, std::vector<std::string>& warnings) {
+AddedTokens AddedTokens::read(const std::vector<Reader>& list, const Vocabulary& vocabulary, const Normalizer* normalizer,
+                              std::vector<std::string>& warnings) {
   AddedTokens added;
   // The reference counts from the size of the vocabulary, which is its largest id + 1 unless the numbering has holes.
   auto next_id = static_cast<std::int32_t>(vocabulary.size());
@@ -104,8 +102,7 @@ const AddedToken* AddedTokens::find(std::string_view content) const {
   return found == by_content_.end() ? nullptr : &tokens_[found->second];
 }
 
-template <class F>
-Status AddedTokens::scan(const Trie& trie, std::string_view text, const F& found) const {
+template <class F> Status AddedTokens::scan(const Trie& trie, std::string_view text, const F& found) const {
   std::size_t done = 0;  // up to here the text is given out
   std::size_t at = 0;
   while (!trie.empty()) {
@@ -159,10 +156,8 @@ Result<Pieces> AddedTokens::extract(std::string_view text, const Normalizer* nor
       part = rewritten;
     }
     return scan(normalized_, part, [&](const AddedToken* inner, std::string_view rest) -> Status {
-      if (inner)
-        add_token(*inner);
-      else
-        pieces.add_text(rest, !front_gone && pieces.pieces.empty());
+      if (inner) add_token(*inner);
+      else pieces.add_text(rest, !front_gone && pieces.pieces.empty());
       return {};
     });
   });

@@ -67,8 +67,7 @@ class AddedTokens {
 
  private:
   // Calls found(token, {}) for each added token in `text`, and found(null, part) for what is between them, in order.
-  template <class F>
-  Status scan(const Trie& trie, std::string_view text, const F& found) const;
+  template <class F> Status scan(const Trie& trie, std::string_view text, const F& found) const;
 
   std::vector<AddedToken> tokens_;
   Trie raw_, normalized_;  // values are positions in tokens_

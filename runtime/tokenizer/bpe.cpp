@@ -63,8 +63,7 @@ void merge_short_word(const MergeTable& merges, std::vector<std::int32_t>& symbo
   std::vector<MergeTable::Merge> pairs(symbols.size() - 1);
   for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = merges.find(symbols[i], symbols[i + 1]);
   while (!pairs.empty()) {
-    const auto best =
-        std::min_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+    const auto best = std::min_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
     if (best->rank == MergeTable::none) return;
     const std::size_t i = static_cast<std::size_t>(best - pairs.begin());
     symbols[i] = best->id;
@@ -164,10 +163,8 @@ Status Bpe::encode(const Pieces& pieces, std::vector<std::int32_t>& ids) const {
   WordCache::Use cache(cache_);
   std::vector<std::int32_t> symbols;
   for (const Piece& p : pieces.pieces) {
-    if (p.is_text())
-      encode_word(pieces.view(p), cache, symbols, ids);
-    else
-      ids.push_back(p.id);
+    if (p.is_text()) encode_word(pieces.view(p), cache, symbols, ids);
+    else ids.push_back(p.id);
   }
   return {};
 }
@@ -185,10 +182,8 @@ void Bpe::encode_word(std::string_view word, WordCache::Use& cache, std::vector<
     symbols.push_back(whole);
   } else {
     symbols_of(word, symbols);
-    if (symbols.size() <= short_word)
-      merge_short_word(merges_, symbols);
-    else
-      merge_long_word(merges_, symbols);
+    if (symbols.size() <= short_word) merge_short_word(merges_, symbols);
+    else merge_long_word(merges_, symbols);
   }
   ids.insert(ids.end(), symbols.begin(), symbols.end());
   cache.keep(word, hash, symbols);
@@ -235,8 +230,7 @@ void Bpe::read_merges(const Reader& reader) {
   for (std::size_t i = 0; i < list->size(); ++i) {
     for (; begun < list->size() && begun < i + ahead; ++begun) {
       Parts& p = waiting[begun % ahead];
-      if (const std::string problem = merge_parts((*list)[begun], p.left, p.right); !problem.empty())
-        return fail(begun, problem);
+      if (const std::string problem = merge_parts((*list)[begun], p.left, p.right); !problem.empty()) return fail(begun, problem);
       vocabulary_.prefetch(p.left_hash = hash_bytes(p.left));
       vocabulary_.prefetch(p.right_hash = hash_bytes(p.right));
     }
@@ -272,8 +266,8 @@ void Bpe::index_characters() {
 }
 
 std::unique_ptr<Bpe> Bpe::read(const Reader& reader) {
-  reader.only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
-               "byte_fallback", "ignore_merges", "vocab", "merges"});
+  reader.only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback",
+               "ignore_merges", "vocab", "merges"});
   if (reader.has("dropout") && reader.member("dropout").json().as_double().value_or(1) != 0)
     reader.member("dropout").fail("tokenizer-unsupported", "merging with dropout, at random, is not carried out",
                                   "it is meant for training: set it to null");
@@ -290,16 +284,15 @@ std::unique_ptr<Bpe> Bpe::read(const Reader& reader) {
     const std::string token = reader.string("unk_token");
     bpe->unknown_ = bpe->vocabulary_.find(token);
     if (bpe->unknown_ < 0)
-      reader.member("unk_token")
-          .fail("tokenizer-vocabulary", "the token " + quote(token) + " is not in the vocabulary");
+      reader.member("unk_token").fail("tokenizer-vocabulary", "the token " + quote(token) + " is not in the vocabulary");
   }
   if (reader.boolean("byte_fallback", false)) bpe->byte_tokens_ = byte_tokens_of(bpe->vocabulary_);
   if (!reader.ok()) return nullptr;
   return bpe;
 }
 
-std::unique_ptr<Bpe> Bpe::by_score(Vocabulary vocabulary, const std::vector<double>& scores,
-                                   const std::vector<bool>& merged, std::int32_t unknown) {
+std::unique_ptr<Bpe> Bpe::by_score(Vocabulary vocabulary, const std::vector<double>& scores, const std::vector<bool>& merged,
+                                   std::int32_t unknown) {
   auto bpe = std::make_unique<Bpe>();
   bpe->vocabulary_ = std::move(vocabulary);
   const Vocabulary& tokens = bpe->vocabulary_;

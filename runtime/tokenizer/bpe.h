@@ -63,8 +63,8 @@ class Bpe : public Model {
   // As sentencepiece has it: of two neighbours whose union is a token the best score is merged first. `merged` says which
   // tokens may come of that; bytes for what is unknown, then `unknown` (-1: left out). `scores` and `merged` by id.
   // A token of more than 256 bytes comes of no merge.
-  static std::unique_ptr<Bpe> by_score(Vocabulary vocabulary, const std::vector<double>& scores,
-                                       const std::vector<bool>& merged, std::int32_t unknown);
+  static std::unique_ptr<Bpe> by_score(Vocabulary vocabulary, const std::vector<double>& scores, const std::vector<bool>& merged,
+                                       std::int32_t unknown);
 
   Status encode(const Pieces& pieces, std::vector<std::int32_t>& ids) const override;
   const Vocabulary& vocabulary() const override { return vocabulary_; }
@@ -74,8 +74,7 @@ class Bpe : public Model {
   std::int32_t find_merged(std::string_view left, std::string_view right, std::int32_t guess) const;
   void index_characters();
   std::int32_t character_id(std::string_view character) const;
-  void encode_word(std::string_view word, WordCache::Use& cache, std::vector<std::int32_t>& symbols,
-                   std::vector<std::int32_t>& ids) const;
+  void encode_word(std::string_view word, WordCache::Use& cache, std::vector<std::int32_t>& symbols, std::vector<std::int32_t>& ids) const;
   // The ids of the characters of `word`, before any merge.
   void symbols_of(std::string_view word, std::vector<std::int32_t>& symbols) const;
 

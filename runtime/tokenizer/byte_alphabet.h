@@ -28,10 +28,8 @@ struct ByteAlphabet {
     for (unsigned b = 0; b < 256; ++b) {
       const unsigned c = stands_for_itself(b) ? b : next++;
       byte[c] = static_cast<std::int16_t>(b);
-      if (c < 0x80)
-        spelling[b] = {{static_cast<char>(c), 0}, 1};
-      else
-        spelling[b] = {{static_cast<char>(0xC0 | (c >> 6)), static_cast<char>(0x80 | (c & 0x3F))}, 2};
+      if (c < 0x80) spelling[b] = {{static_cast<char>(c), 0}, 1};
+      else spelling[b] = {{static_cast<char>(0xC0 | (c >> 6)), static_cast<char>(0x80 | (c & 0x3F))}, 2};
     }
   }
 

@@ -28,12 +28,10 @@ Result<Charsmap> Charsmap::read(std::string_view bytes) {
   for (int i = 3; i >= 0; --i) size = (size << 8) | static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
   bytes.remove_prefix(4);
   if (size > bytes.size() || size % 4 != 0)
-    return wrong("says that its trie has " + std::to_string(size) + " bytes, of " + std::to_string(bytes.size()) +
-                 " that follow");
+    return wrong("says that its trie has " + std::to_string(size) + " bytes, of " + std::to_string(bytes.size()) + " that follow");
   map.units_.resize(size / 4);
   for (std::size_t i = 0; i < map.units_.size(); ++i)
-    for (std::size_t b = 4; b-- > 0;)
-      map.units_[i] = (map.units_[i] << 8) | static_cast<unsigned char>(bytes[4 * i + b]);
+    for (std::size_t b = 4; b-- > 0;) map.units_[i] = (map.units_[i] << 8) | static_cast<unsigned char>(bytes[4 * i + b]);
   map.replacements_ = bytes.substr(size);
   if (!is_utf8(map.replacements_)) return wrong("has replacements that are not UTF-8");
   return map;

@@ -23,8 +23,8 @@ class Charsmap {
   static Result<Charsmap> read_base64(std::string_view text);
 
   // What the text becomes, as the reference does it: a grapheme cluster of fewer than 6 bytes is replaced whole by what
-  // its shortest beginning in the table becomes; of others each character by itself. False, with the text as it was, if it would have more than
-  // `longest` bytes.
+  // its shortest beginning in the table becomes; of others each character by itself. False, with the text as it was, if it would have more
+  // than `longest` bytes.
   bool apply(std::string& text, std::size_t longest) const;
 
  private:
@@ -34,4 +34,4 @@ class Charsmap {
   std::string replacements_;
 };
 
-}  // namespace modelc
+} // namespace modelc

@@ -92,8 +92,7 @@ class ByteFallback : public Decoder {
     }
     void end() override {
       if (row_.empty()) return;
-      if (utf8::valid_prefix(row_) == row_.size())
-        next_.push(row_, true);
+      if (utf8::valid_prefix(row_) == row_.size()) next_.push(row_, true);
       else
         for (std::size_t i = 0; i < row_.size(); ++i) next_.push(utf8::replacement, true);
       row_.clear();
@@ -104,10 +103,7 @@ class ByteFallback : public Decoder {
       if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
       int byte = 0;
       for (const char c : token.substr(3, 2)) {
-        const int digit = c >= '0' && c <= '9'   ? c - '0'
-                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                 : -1;
+        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
         if (digit < 0) return -1;
         byte = byte * 16 + digit;
       }
@@ -118,9 +114,7 @@ class ByteFallback : public Decoder {
   };
 
  public:
-  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool streaming) const override {
-    return std::make_unique<Step>(next, streaming);
-  }
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool streaming) const override { return std::make_unique<Step>(next, streaming); }
 };
 
 // All tokens become one.
@@ -150,10 +144,8 @@ class Replace : public Decoder {
       matches_.clear();
       // A literal, which never fails.
       static_cast<void>(replace_.pattern_.find_all(token, matches_));
-      if (matches_.empty())
-        next_.push(token, true);
-      else
-        next_.push(replace_matches(token, matches_, replace_.content_), true);
+      if (matches_.empty()) next_.push(token, true);
+      else next_.push(replace_matches(token, matches_, replace_.content_), true);
     }
 
    private:
@@ -163,9 +155,7 @@ class Replace : public Decoder {
 
  public:
   Replace(Pattern pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override {
-    return std::make_unique<Step>(next, *this);
-  }
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override { return std::make_unique<Step>(next, *this); }
 
  private:
   Pattern pattern_;
@@ -221,11 +211,8 @@ class Strip : public Decoder {
   };
 
  public:
-  Strip(std::string character, std::size_t start, std::size_t stop)
-      : character_(std::move(character)), start_(start), stop_(stop) {}
-  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override {
-    return std::make_unique<Step>(next, *this);
-  }
+  Strip(std::string character, std::size_t start, std::size_t stop) : character_(std::move(character)), start_(start), stop_(stop) {}
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override { return std::make_unique<Step>(next, *this); }
 
  private:
   std::string character_;
@@ -275,11 +262,8 @@ class Metaspace : public Decoder {
   };
 
  public:
-  Metaspace(std::string replacement, bool removed_first)
-      : replacement_(std::move(replacement)), removed_first_(removed_first) {}
-  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override {
-    return std::make_unique<Step>(next, *this);
-  }
+  Metaspace(std::string replacement, bool removed_first) : replacement_(std::move(replacement)), removed_first_(removed_first) {}
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override { return std::make_unique<Step>(next, *this); }
 
  private:
   std::string replacement_;
@@ -289,7 +273,7 @@ class Metaspace : public Decoder {
 // English as it is written: the spaces that cutting into words has put in, taken out again.
 std::string cleaned(std::string text) {
   constexpr std::pair<std::string_view, std::string_view> replacements[] = {
-      {" .", "."},   {" ?", "?"},   {" !", "!"},            {" ,", ","},   {" ' ", "'"},  {" n't", "n't"},
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
       {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   for (const auto& [from, to] : replacements) text = replace_all(text, from, to);
   return text;
@@ -303,10 +287,8 @@ class WordPiece : public Decoder {
     void token(std::string_view token) override {
       std::string text(token);
       if (!first_) {
-        if (token.starts_with(words_.prefix_))
-          text.erase(0, words_.prefix_.size());
-        else
-          text.insert(0, 1, ' ');
+        if (token.starts_with(words_.prefix_)) text.erase(0, words_.prefix_.size());
+        else text.insert(0, 1, ' ');
       }
       first_ = false;
       next_.push(words_.cleanup_ ? cleaned(std::move(text)) : text, true);
@@ -320,9 +302,7 @@ class WordPiece : public Decoder {
 
  public:
   WordPiece(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
-  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override {
-    return std::make_unique<Step>(next, *this);
-  }
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override { return std::make_unique<Step>(next, *this); }
 
  private:
   std::string prefix_;
@@ -357,9 +337,7 @@ class WordEnds : public Decoder {
 
  public:
   explicit WordEnds(std::string suffix) : suffix_(std::move(suffix)) {}
-  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override {
-    return std::make_unique<Step>(next, suffix_);
-  }
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override { return std::make_unique<Step>(next, suffix_); }
 
  private:
   std::string suffix_;
@@ -387,11 +365,8 @@ class Ctc : public Decoder {
   };
 
  public:
-  Ctc(std::string pad, std::string delimiter, bool cleanup)
-      : pad_(std::move(pad)), delimiter_(std::move(delimiter)), cleanup_(cleanup) {}
-  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override {
-    return std::make_unique<Step>(next, *this);
-  }
+  Ctc(std::string pad, std::string delimiter, bool cleanup) : pad_(std::move(pad)), delimiter_(std::move(delimiter)), cleanup_(cleanup) {}
+  std::unique_ptr<DecodeStep> begin(DecodeStep& next, bool) const override { return std::make_unique<Step>(next, *this); }
 
  private:
   std::string pad_, delimiter_;
@@ -424,15 +399,13 @@ void read_into(const Reader& reader, std::vector<std::unique_ptr<Decoder>>& deco
   } else if (type == "Replace") {
     reader.only({"type", "pattern", "content"});
     Pattern pattern = Pattern::read(reader);
-    if (reader.ok() && !pattern.is_literal())
-      reader.fail("tokenizer-unsupported", "a regular expression in a decoder is not carried out");
+    if (reader.ok() && !pattern.is_literal()) reader.fail("tokenizer-unsupported", "a regular expression in a decoder is not carried out");
     decoders.push_back(std::make_unique<Replace>(std::move(pattern), reader.string("content")));
   } else if (type == "Strip") {
     reader.only({"type", "content", "start", "stop"});
     std::string content = read_character(reader, "content");
     const std::int32_t start = reader.whole("start"), stop = reader.whole("stop");
-    decoders.push_back(
-        std::make_unique<Strip>(std::move(content), static_cast<std::size_t>(start), static_cast<std::size_t>(stop)));
+    decoders.push_back(std::make_unique<Strip>(std::move(content), static_cast<std::size_t>(start), static_cast<std::size_t>(stop)));
   } else if (type == "Metaspace") {
     reader.only({"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
     const bool removed_first = read_prepend_scheme(reader) != PrependScheme::never;
@@ -453,8 +426,8 @@ void read_into(const Reader& reader, std::vector<std::unique_ptr<Decoder>>& deco
     reader.only({"type", "decoders"});
     for (const Reader& r : reader.list("decoders")) read_into(r, decoders);
   } else {
-    reader.refuse_type(type, {"ByteLevel", "ByteFallback", "Fuse", "Replace", "Strip", "Metaspace", "WordPiece", "BPEDecoder", "CTC",
-                              "Sequence"});
+    reader.refuse_type(
+        type, {"ByteLevel", "ByteFallback", "Fuse", "Replace", "Strip", "Metaspace", "WordPiece", "BPEDecoder", "CTC", "Sequence"});
   }
 }
 

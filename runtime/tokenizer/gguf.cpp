@@ -88,7 +88,8 @@ class GgufReader {
     const auto types = metadata_.find(key("token_type")), scores = metadata_.find(key("scores"));
     for (const auto& [of, what] : {std::pair{&types, "token_type"}, std::pair{&scores, "scores"}})
       if (*of && (*of)->size() != list->size())
-        return fail("tokenizer-vocabulary", key(what) + " has " + counted((*of)->size(), "value") + " for " + counted(list->size(), "token"));
+        return fail("tokenizer-vocabulary",
+                    key(what) + " has " + counted((*of)->size(), "value") + " for " + counted(list->size(), "token"));
     for (std::size_t i = 0; i < list->size(); ++i) {
       tokens_.emplace_back(list->at(i).as_string().value_or(""));
       types_.push_back(types ? types->at(i).as_int().value_or(normal) : normal);
@@ -183,15 +184,15 @@ class GgufReader {
   JsonObject vocabulary_json(const std::vector<std::string>& spelled) const {
     JsonObject vocabulary;
     for (std::size_t i = 0; i < spelled.size(); ++i)
-      if (!fills_up(i, spelled[i]))
-        vocabulary.append(JsonMember{spelled[i], Json(static_cast<std::int64_t>(i)), 0, 0});
+      if (!fills_up(i, spelled[i])) vocabulary.append(JsonMember{spelled[i], Json(static_cast<std::int64_t>(i)), 0, 0});
     return vocabulary;
   }
 
   void byte_level() {
     const std::string pre = text("pre", "default");
     if (!metadata_.find(key("pre")))
-      warnings_.push_back(name_ + " does not say how words are cut (" + key("pre") + "): taken as \"default\", which need not be how its "
+      warnings_.push_back(name_ + " does not say how words are cut (" + key("pre") +
+                          "): taken as \"default\", which need not be how its "
                           "tokenizer cuts them");
     const auto found = gguf_pattern(pre);
     if (!found)
@@ -288,9 +289,9 @@ class GgufReader {
     std::vector<std::string> spelled;
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       const bool special = types_[i] == control || types_[i] == unknown || types_[i] == user_defined;
-      spelled.push_back(special                            ? tokens_[i]
+      spelled.push_back(special                       ? tokens_[i]
                         : tokens_[i].starts_with("▁") ? tokens_[i].substr(std::string_view("▁").size())
-                                                           : "##" + tokens_[i]);
+                                                      : "##" + tokens_[i]);
     }
     JsonObject normalizer = stage("BertNormalizer");
     normalizer.set("clean_text", true);
@@ -325,8 +326,6 @@ class GgufReader {
 
 }  // namespace
 
-Result<GgufTokenizer> read_gguf_tokenizer(const Metadata& metadata, const std::string& name) {
-  return GgufReader(metadata, name).read();
-}
+Result<GgufTokenizer> read_gguf_tokenizer(const Metadata& metadata, const std::string& name) { return GgufReader(metadata, name).read(); }
 
 }  // namespace modelc

@@ -18,7 +18,8 @@ std::optional<std::int64_t> id_of(const Metadata& metadata, const char* key) {
 
 // What the reader made as an object because no tokenizer.json of it is read: by scores, or unigram.
 Result<JsonObject> model_of(const Metadata& metadata, const std::string& kind, const std::string& name) {
-  const auto tokens = metadata.find("tokenizer.ggml.tokens"), scores = metadata.find("tokenizer.ggml.scores"), types = metadata.find("tokenizer.ggml.token_type");
+  const auto tokens = metadata.find("tokenizer.ggml.tokens"), scores = metadata.find("tokenizer.ggml.scores"),
+             types = metadata.find("tokenizer.ggml.token_type");
   const auto unknown = id_of(metadata, "unknown_token_id");
   JsonObject model;
   const std::size_t count = tokens->size();
@@ -40,7 +41,11 @@ Result<JsonObject> model_of(const Metadata& metadata, const std::string& kind, c
     model.set("byte_fallback", bytes);
     return model;
   }
-  if (kind != "llama") return Error{"tokenizer-unsupported", name + ": tokenizer.ggml.model " + quote(kind) + " is not written as tokenizer.json", {}, "--no-tokenizer"};
+  if (kind != "llama")
+    return Error{"tokenizer-unsupported",
+                 name + ": tokenizer.ggml.model " + quote(kind) + " is not written as tokenizer.json",
+                 {},
+                 "--no-tokenizer"};
   // Every pair whose union is a token, the best score first; of one token's pairs, the longer left part first.
   JsonObject vocab;
   std::map<std::string, std::size_t, std::less<>> ids;
@@ -67,7 +72,9 @@ Result<JsonObject> model_of(const Metadata& metadata, const std::string& kind, c
   }
   model.set("type", "BPE");
   model.set("dropout", nullptr);
-  model.set("unk_token", unknown && *unknown >= 0 && *unknown < static_cast<std::int64_t>(count) ? Json(text(static_cast<std::size_t>(*unknown))) : Json());
+  model.set("unk_token", unknown && *unknown >= 0 && *unknown < static_cast<std::int64_t>(count)
+                             ? Json(text(static_cast<std::size_t>(*unknown)))
+                             : Json());
   model.set("fuse_unk", true);
   model.set("byte_fallback", bytes);
   model.set("ignore_merges", false);
@@ -101,7 +108,10 @@ Result<TokenizerFiles> folder_tokenizer(const Metadata& metadata, const std::str
     auto after = Tokenizer::parse(dump(out.tokenizer), "tokenizer.json");
     if (!after) return std::move(after.error());
     if (const auto text = text_with_other_ids(*before, *after))
-      return Error{"tokenizer-unsupported", name + ": as tokenizer.json its tokenizer would give the text " + quote(*text, 60) + " other ids", {}, "--no-tokenizer"};
+      return Error{"tokenizer-unsupported",
+                   name + ": as tokenizer.json its tokenizer would give the text " + quote(*text, 60) + " other ids",
+                   {},
+                   "--no-tokenizer"};
   }
   const auto tokens = metadata.find("tokenizer.ggml.tokens");
   const auto token = [&](std::int64_t id) -> std::optional<std::string> {
@@ -110,9 +120,12 @@ Result<TokenizerFiles> folder_tokenizer(const Metadata& metadata, const std::str
     return text ? std::optional(std::string(*text)) : std::nullopt;
   };
   JsonObject config, generation;
-  for (const auto& [key, spelled, numbered] : {std::tuple{"bos_token_id", "bos_token", "bos_token_id"}, {"eos_token_id", "eos_token", ""},
-                                               {"unknown_token_id", "unk_token", ""}, {"padding_token_id", "pad_token", "pad_token_id"},
-                                               {"cls_token_id", "cls_token", ""}, {"seperator_token_id", "sep_token", ""},
+  for (const auto& [key, spelled, numbered] : {std::tuple{"bos_token_id", "bos_token", "bos_token_id"},
+                                               {"eos_token_id", "eos_token", ""},
+                                               {"unknown_token_id", "unk_token", ""},
+                                               {"padding_token_id", "pad_token", "pad_token_id"},
+                                               {"cls_token_id", "cls_token", ""},
+                                               {"seperator_token_id", "sep_token", ""},
                                                {"mask_token_id", "mask_token", ""}}) {
     const auto id = id_of(metadata, key);
     if (!id) continue;

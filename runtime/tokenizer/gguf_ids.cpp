@@ -5,10 +5,24 @@ namespace {
 
 // Texts whose ids tell one way of cutting from another.
 constexpr const char* probes[] = {
-    "", "Hello, world!", " two  spaces   three\n\n\ttab\r\nend ", "I'm you're WE'LL they'd it's DON'T", "1 22 333 4444 55555 1234567890 3.14159e-10",
-    "camelCaseWord SCREAMING_SNAKE kebab-case snake_case http://example.org/a?b=c&d=%20", "naïve café Ångström ﬁ ½ ① Ⅳ e\xCC\x81",
-    "Привет, мир! Как дела?", "你好，世界。今天天气很好", "こんにちは、カタカナ 漢字", "안녕하세요 세계", "مرحبا بالعالم ١٢٣", "नमस्ते दुनिया", "สวัสดีชาวโลก",
-    "😀👩‍👩‍👧‍👦🇩🇪 ✓ → ∑∫", "for (int i = 0; i < 10; ++i) { a[i] += \"x\\n\"; }  // done", "((([[[{{{}}}]]])))!!!???...---===", "\xC2\xA0nbsp\xE2\x80\x89thin\xE3\x80\x80wide",
+    "",
+    "Hello, world!",
+    " two  spaces   three\n\n\ttab\r\nend ",
+    "I'm you're WE'LL they'd it's DON'T",
+    "1 22 333 4444 55555 1234567890 3.14159e-10",
+    "camelCaseWord SCREAMING_SNAKE kebab-case snake_case http://example.org/a?b=c&d=%20",
+    "naïve café Ångström ﬁ ½ ① Ⅳ e\xCC\x81",
+    "Привет, мир! Как дела?",
+    "你好，世界。今天天气很好",
+    "こんにちは、カタカナ 漢字",
+    "안녕하세요 세계",
+    "مرحبا بالعالم ١٢٣",
+    "नमस्ते दुनिया",
+    "สวัสดีชาวโลก",
+    "😀👩‍👩‍👧‍👦🇩🇪 ✓ → ∑∫",
+    "for (int i = 0; i < 10; ++i) { a[i] += \"x\\n\"; }  // done",
+    "((([[[{{{}}}]]])))!!!???...---===",
+    "\xC2\xA0nbsp\xE2\x80\x89thin\xE3\x80\x80wide",
 };
 
 }  // namespace

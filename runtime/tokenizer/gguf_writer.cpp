@@ -67,15 +67,18 @@ class TokenizerWriter {
     for (const char* key : {"truncation", "padding"})
       if (given(files_.tokenizer.find(key))) lost_.push_back(std::string("tokenizer.json: ") + key);
     list_keys(files_.tokenizer_config, "tokenizer_config.json",
-              {"added_tokens_decoder", "bos_token", "eos_token", "unk_token", "pad_token", "cls_token", "sep_token", "mask_token", "chat_template", "add_bos_token", "add_eos_token",
-               "tokenizer_class", "model_type", "transformers_version"});
-    list_keys(files_.generation_config, "generation_config.json", {"bos_token_id", "eos_token_id", "pad_token_id", "transformers_version", "_from_model_config"});
+              {"added_tokens_decoder", "bos_token", "eos_token", "unk_token", "pad_token", "cls_token", "sep_token", "mask_token",
+               "chat_template", "add_bos_token", "add_eos_token", "tokenizer_class", "model_type", "transformers_version"});
+    list_keys(files_.generation_config, "generation_config.json",
+              {"bos_token_id", "eos_token_id", "pad_token_id", "transformers_version", "_from_model_config"});
     return {};
   }
 
  private:
   static Error refuse(const std::string& why) {
-    return Error{"tokenizer-unsupported", "tokenizer.json cannot be written as GGUF metadata: " + why, {},
+    return Error{"tokenizer-unsupported",
+                 "tokenizer.json cannot be written as GGUF metadata: " + why,
+                 {},
                  "--no-tokenizer writes the file without a tokenizer; its programs then take token ids"};
   }
 
@@ -92,7 +95,8 @@ class TokenizerWriter {
     if (id < 0 || id >= (std::int64_t{1} << 24)) return refuse("token " + quote(token) + " has the id " + std::to_string(id));
     const auto at = static_cast<std::size_t>(id);
     if (at >= tokens_.size()) tokens_.resize(at + 1), types_.resize(at + 1, 0);
-    if (types_[at] != 0 && tokens_[at] != token) return refuse("the id " + std::to_string(id) + " is that of " + quote(tokens_[at]) + " and of " + quote(token));
+    if (types_[at] != 0 && tokens_[at] != token)
+      return refuse("the id " + std::to_string(id) + " is that of " + quote(tokens_[at]) + " and of " + quote(token));
     tokens_[at] = token;
     types_[at] = type;
     return {};
@@ -127,15 +131,20 @@ class TokenizerWriter {
         const auto id = t.find("id") != nullptr ? t.find("id")->as_int() : std::nullopt;
         const std::string content = text_of(&t, "content");
         if (!id) return refuse("the added token " + quote(content) + " has no id");
-        const std::int32_t type = content == unknown_token_ && !content.empty() ? unknown : truth(t.find("special")) ? control : user_defined;
+        const std::int32_t type = content == unknown_token_ && !content.empty() ? unknown
+                                  : truth(t.find("special"))                    ? control
+                                                                                : user_defined;
         if (Status s = add(*id, content, type); !s) return s;
         for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized"})
           if (truth(t.find(flag))) flags.push_back(quote(content) + " " + flag);
       }
     if (!flags.empty()) lost_.push_back("tokenizer.json, added tokens: " + listed(flags, 20));
     if (static_cast<std::int64_t>(tokens_.size()) > vocabulary_)
-      return Error{"tokenizer-vocabulary", "the tokenizer has ids up to " + std::to_string(tokens_.size() - 1) + ", and the model has " +
-                                               grouped(vocabulary_) + " rows for them", {}, "--no-tokenizer"};
+      return Error{"tokenizer-vocabulary",
+                   "the tokenizer has ids up to " + std::to_string(tokens_.size() - 1) + ", and the model has " + grouped(vocabulary_) +
+                       " rows for them",
+                   {},
+                   "--no-tokenizer"};
     tokens_.resize(static_cast<std::size_t>(vocabulary_));
     types_.resize(tokens_.size(), 0);
     for (std::size_t i = 0; i < tokens_.size(); ++i)
@@ -205,7 +214,8 @@ class TokenizerWriter {
         continue;
       }
       const JsonArray* pair = m.as_array();
-      if (pair == nullptr || pair->size() != 2 || (*pair)[0].as_string() == nullptr || (*pair)[1].as_string() == nullptr) return refuse("a merge is no pair of tokens");
+      if (pair == nullptr || pair->size() != 2 || (*pair)[0].as_string() == nullptr || (*pair)[1].as_string() == nullptr)
+        return refuse("a merge is no pair of tokens");
       merges_.push_back(*(*pair)[0].as_string() + " " + *(*pair)[1].as_string());
     }
     for (const std::string& m : merges_)
@@ -217,7 +227,8 @@ class TokenizerWriter {
   Status by_score() {
     bool prefix = false, spaces = false;
     const auto is_space_mark = [](const Json* s) {
-      return text_of(s, "type") == "Replace" && text_of(s, "content") == "▁" && s->find("pattern") != nullptr && text_of(s->find("pattern"), "String") == " ";
+      return text_of(s, "type") == "Replace" && text_of(s, "content") == "▁" && s->find("pattern") != nullptr &&
+             text_of(s->find("pattern"), "String") == " ";
     };
     for (const Json* s : stages_of(files_.tokenizer.find("normalizer"), "normalizers")) {
       if (text_of(s, "type") == "Prepend" && text_of(s, "prepend") == "▁" && !spaces) prefix = true;
@@ -230,7 +241,8 @@ class TokenizerWriter {
       const std::string scheme = text_of(s, "prepend_scheme");
       prefix = scheme != "never";
       spaces = true;
-      if (scheme == "first") lost_.push_back("tokenizer.json: prepend_scheme \"first\" (text that follows a special token gets a space before it)");
+      if (scheme == "first")
+        lost_.push_back("tokenizer.json: prepend_scheme \"first\" (text that follows a special token gets a space before it)");
     }
     if (!spaces) return refuse("spaces do not become ▁");
     if (Status s = read_merges(); !s) return s;
@@ -247,7 +259,9 @@ class TokenizerWriter {
   Status score_tokens() {
     std::unordered_map<std::string_view, std::size_t> ids;
     for (std::size_t i = 0; i < tokens_.size(); ++i) ids.emplace(tokens_[i], i);
-    struct Ranks { std::size_t first = 0, last = 0, count = 0; };
+    struct Ranks {
+      std::size_t first = 0, last = 0, count = 0;
+    };
     std::map<std::size_t, Ranks> ranks;                    // by token
     for (std::size_t r = 0; r < merges_.size(); ++r) {
       const std::size_t space = merges_[r].find(' ');
@@ -264,7 +278,9 @@ class TokenizerWriter {
     std::size_t end = 0;
     for (std::size_t k = 0; k < order.size(); ++k) {
       const Ranks& r = ranks[order[k].second];
-      if (k > 0 && r.first < end) return refuse("the merges of " + quote(tokens_[order[k].second]) + " and of " + quote(tokens_[order[k - 1].second]) + " are mixed: no scores give their order");
+      if (k > 0 && r.first < end)
+        return refuse("the merges of " + quote(tokens_[order[k].second]) + " and of " + quote(tokens_[order[k - 1].second]) +
+                      " are mixed: no scores give their order");
       end = r.last;
       scores_[order[k].second] = -static_cast<float>(k);
     }
@@ -277,10 +293,13 @@ class TokenizerWriter {
       }
       std::size_t pairs = 0;
       for (std::size_t cut = 1; cut < t.size() && t.size() <= 256; ++cut)
-        if ((static_cast<unsigned char>(t[cut]) & 0xC0) != 0x80 && ids.contains(std::string_view(t).substr(0, cut)) && ids.contains(std::string_view(t).substr(cut))) ++pairs;
+        if ((static_cast<unsigned char>(t[cut]) & 0xC0) != 0x80 && ids.contains(std::string_view(t).substr(0, cut)) &&
+            ids.contains(std::string_view(t).substr(cut)))
+          ++pairs;
       const auto at = ranks.find(i);
       if (pairs != (at == ranks.end() ? 0 : at->second.count))
-        return refuse("the token " + quote(t) + " is the union of " + counted(pairs, "pair") + " of tokens, of which the merges do not list each once");
+        return refuse("the token " + quote(t) + " is the union of " + counted(pairs, "pair") +
+                      " of tokens, of which the merges do not list each once");
     }
     return {};
   }
@@ -297,7 +316,8 @@ class TokenizerWriter {
       const std::string type = text_of(s, "type"), content = text_of(s, "content");
       const Json* pattern = s->find("pattern");
       if (type == "Precompiled" && charsmap.empty() && !collapse) charsmap = text_of(s, "precompiled_charsmap");
-      else if (type == "Replace" && pattern != nullptr && text_of(pattern, "Regex") == " {2,}" && (content == " " || content == "▁")) collapse = true;
+      else if (type == "Replace" && pattern != nullptr && text_of(pattern, "Regex") == " {2,}" && (content == " " || content == "▁"))
+        collapse = true;
       else if (type != "Strip") return refuse("normalizer: a stage of type " + quote(type) + " as it is set up there");
     }
     bool metaspace = false, prefix = false;
@@ -308,7 +328,8 @@ class TokenizerWriter {
       } else if (type == "Metaspace" && !metaspace && text_of(s, "replacement") == "▁") {
         metaspace = true;
         prefix = scheme.empty() ? truth(s->find("add_prefix_space"), true) : scheme != "never";
-        if (scheme == "first") lost_.push_back("tokenizer.json: prepend_scheme \"first\" (text that follows a special token gets a space before it)");
+        if (scheme == "first")
+          lost_.push_back("tokenizer.json: prepend_scheme \"first\" (text that follows a special token gets a space before it)");
       } else {
         return refuse("pre_tokenizer: a stage of type " + quote(type) + " as it is set up there");
       }
@@ -372,9 +393,11 @@ class TokenizerWriter {
     if (!given(j)) j = files_.config.find(key);
     if (!given(j)) return ids;
     const auto add = [&](const Json& v) {
-      if (v.as_int() && *v.as_int() >= 0 && *v.as_int() < static_cast<std::int64_t>(tokens_.size())) ids.push_back(static_cast<std::size_t>(*v.as_int()));
+      if (v.as_int() && *v.as_int() >= 0 && *v.as_int() < static_cast<std::int64_t>(tokens_.size()))
+        ids.push_back(static_cast<std::size_t>(*v.as_int()));
     };
-    if (j->as_array() != nullptr) for (const Json& v : *j->as_array()) add(v);
+    if (j->as_array() != nullptr)
+      for (const Json& v : *j->as_array()) add(v);
     else add(*j);
     return ids;
   }
@@ -387,7 +410,8 @@ class TokenizerWriter {
       if (type == "BertProcessing" || type == "RobertaProcessing") {
         const auto named = [&](const char* key) {
           const Json* pair = s->find(key);
-          return pair != nullptr && pair->as_array() != nullptr && !pair->as_array()->empty() ? text_of(&(*pair->as_array())[0]) : std::string();
+          return pair != nullptr && pair->as_array() != nullptr && !pair->as_array()->empty() ? text_of(&(*pair->as_array())[0])
+                                                                                              : std::string();
         };
         if (!begin.empty() || !end.empty()) return refuse("post_processor: more than one token before or after the text");
         begin = named("cls");
@@ -395,7 +419,8 @@ class TokenizerWriter {
         continue;
       }
       const Json* single = s->find("single");
-      if (type != "TemplateProcessing" || single == nullptr || single->as_array() == nullptr) return refuse("post_processor: a stage of type " + quote(type));
+      if (type != "TemplateProcessing" || single == nullptr || single->as_array() == nullptr)
+        return refuse("post_processor: a stage of type " + quote(type));
       bool text = false;
       for (const Json& part : *single->as_array()) {
         if (part.find("Sequence") != nullptr) {
@@ -412,10 +437,12 @@ class TokenizerWriter {
     if (!bos && !bos_ids.empty()) bos = bos_ids[0];
     const auto spelled = id_of(special(files_.tokenizer_config, "eos_token"));
     std::vector<std::size_t> stops = eos_ids;
-    if (const auto at = std::find(stops.begin(), stops.end(), spelled.value_or(tokens_.size())); at != stops.end()) std::rotate(stops.begin(), at, at + 1);
+    if (const auto at = std::find(stops.begin(), stops.end(), spelled.value_or(tokens_.size())); at != stops.end())
+      std::rotate(stops.begin(), at, at + 1);
     if (stops.empty() && spelled) stops = {*spelled};
     if (stops.empty() && id_of(end)) stops = {*id_of(end)};  // a model that generates nothing names no end
-    if (!end.empty() && (stops.empty() || tokens_[stops[0]] != end)) return refuse("post_processor: the token " + quote(end) + " after the text is not the one that ends it");
+    if (!end.empty() && (stops.empty() || tokens_[stops[0]] != end))
+      return refuse("post_processor: the token " + quote(end) + " after the text is not the one that ends it");
     add_id("bos_token_id", bos);
     const char* keys[] = {"eos_token_id", "eot_token_id", "eom_token_id"};
     for (std::size_t i = 0; i < stops.size(); ++i) {
@@ -428,7 +455,8 @@ class TokenizerWriter {
     auto pad = id_of(special(files_.tokenizer_config, "pad_token"));
     if (!pad && !pad_ids.empty()) pad = pad_ids[0];
     add_id("padding_token_id", pad);
-    for (const auto& [key, name] : {std::pair{"cls_token_id", "cls_token"}, {"seperator_token_id", "sep_token"}, {"mask_token_id", "mask_token"}})
+    for (const auto& [key, name] :
+         {std::pair{"cls_token_id", "cls_token"}, {"seperator_token_id", "sep_token"}, {"mask_token_id", "mask_token"}})
       add_id(key, id_of(special(files_.tokenizer_config, name)));
     to_.add("tokenizer.ggml.add_bos_token", !begin.empty());
     to_.add("tokenizer.ggml.add_eos_token", !end.empty());
@@ -439,7 +467,8 @@ class TokenizerWriter {
     const Json* t = files_.tokenizer_config.find("chat_template");
     if (files_.chat_template) {
       to_.add_string("tokenizer.chat_template", *files_.chat_template);
-      if (given(t) && text_of(t) != *files_.chat_template) lost_.push_back("tokenizer_config.json: chat_template, as chat_template.jinja is there");
+      if (given(t) && text_of(t) != *files_.chat_template)
+        lost_.push_back("tokenizer_config.json: chat_template, as chat_template.jinja is there");
       return;
     }
     if (!given(t)) return;
@@ -473,7 +502,9 @@ Status verify(const TokenizerFiles& files, const MetadataBuilder& written) {
   if (!after) return std::move(after.error());
   const auto text = text_with_other_ids(*before, *after);
   if (!text) return {};
-  return Error{"tokenizer-unsupported", "tokenizer.json cannot be written as GGUF metadata: the text " + quote(*text, 60) + " would get other ids", {},
+  return Error{"tokenizer-unsupported",
+               "tokenizer.json cannot be written as GGUF metadata: the text " + quote(*text, 60) + " would get other ids",
+               {},
                "--no-tokenizer writes the file without a tokenizer; its programs then take token ids"};
 }
 

@@ -22,8 +22,7 @@ void read_vocabulary(const Reader& reader, Vocabulary& vocabulary) {
   for (const JsonMember& m : *object) {
     const auto at = [&] { return Reader(m.value, "model.vocab[" + quote(m.key) + "]", reader.state()); };
     const std::optional<std::uint64_t> id = m.value.as_uint();
-    if (!id || *id >= limit)
-      return at().fail("tokenizer-vocabulary", "expected an id from 0 to " + std::to_string(limit - 1));
+    if (!id || *id >= limit) return at().fail("tokenizer-vocabulary", "expected an id from 0 to " + std::to_string(limit - 1));
     if (vocabulary.add(m.key, static_cast<std::int32_t>(*id)) == Vocabulary::Added::id_twice)
       return at().fail("tokenizer-vocabulary", "the id " + std::to_string(*id) + " is that of another token too, " +
                                                    quote(vocabulary.token(static_cast<std::int32_t>(*id))));
@@ -33,8 +32,7 @@ void read_vocabulary(const Reader& reader, Vocabulary& vocabulary) {
 std::vector<std::int32_t> byte_tokens_of(const Vocabulary& vocabulary) {
   constexpr char digits[] = "0123456789ABCDEF";
   std::vector<std::int32_t> tokens;
-  for (unsigned b = 0; b < 256; ++b)
-    tokens.push_back(vocabulary.find(std::string("<0x") + digits[b >> 4] + digits[b & 15] + ">"));
+  for (unsigned b = 0; b < 256; ++b) tokens.push_back(vocabulary.find(std::string("<0x") + digits[b >> 4] + digits[b & 15] + ">"));
   return tokens;
 }
 

@@ -97,8 +97,7 @@ class Strip : public Normalizer {
 };
 
 // What `becomes(character, out)` appends for each character.
-template <class F>
-void rewrite(std::string& text, bool& front_gone, const F& becomes) {
+template <class F> void rewrite(std::string& text, bool& front_gone, const F& becomes) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
@@ -126,8 +125,8 @@ class Nmt : public Normalizer {
   Status apply(std::string& text, bool& front_gone) const override {
     rewrite(text, front_gone, [](char32_t c, std::string& out) {
       if ((c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F) return;
-      const bool space = c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 || (c >= 0x200B && c <= 0x200F) ||
-                         c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+      const bool space = c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 || (c >= 0x200B && c <= 0x200F) || c == 0x2028 ||
+                         c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
       utf8::append(out, space ? U' ' : c);
     });
     return {};
@@ -219,10 +218,8 @@ class Sequence : public Normalizer {
 std::unique_ptr<Normalizer> read_normalizer(const Reader& reader) {
   const std::string type = reader.type();
   if (!reader.ok()) return nullptr;
-  constexpr std::pair<std::string_view, unicode::Form> forms[] = {{"NFC", unicode::Form::nfc},
-                                                                  {"NFD", unicode::Form::nfd},
-                                                                  {"NFKC", unicode::Form::nfkc},
-                                                                  {"NFKD", unicode::Form::nfkd}};
+  constexpr std::pair<std::string_view, unicode::Form> forms[] = {
+      {"NFC", unicode::Form::nfc}, {"NFD", unicode::Form::nfd}, {"NFKC", unicode::Form::nfkc}, {"NFKD", unicode::Form::nfkd}};
   for (const auto& [name, form] : forms) {
     if (type != name) continue;
     reader.only({"type"});
@@ -247,18 +244,15 @@ std::unique_ptr<Normalizer> read_normalizer(const Reader& reader) {
     Charsmap map;
     if (reader.has("precompiled_charsmap")) {
       Result<Charsmap> read = Charsmap::read_base64(reader.string("precompiled_charsmap"));
-      if (read)
-        map = std::move(*read);
-      else
-        reader.member("precompiled_charsmap").fail(read.error());
+      if (read) map = std::move(*read);
+      else reader.member("precompiled_charsmap").fail(read.error());
     }
     return std::make_unique<Precompiled>(std::move(map));
   }
   if (type == "BertNormalizer") {
     reader.only({"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
     const bool lowercase = reader.boolean("lowercase");
-    return std::make_unique<WordText>(WordText::Options{reader.boolean("clean_text"),
-                                                        reader.boolean("handle_chinese_chars"),
+    return std::make_unique<WordText>(WordText::Options{reader.boolean("clean_text"), reader.boolean("handle_chinese_chars"),
                                                         reader.boolean("strip_accents", lowercase), lowercase});
   }
   if (type == "Prepend") {
@@ -275,8 +269,8 @@ std::unique_ptr<Normalizer> read_normalizer(const Reader& reader) {
     for (const Reader& r : reader.list("normalizers")) stages.push_back(read_normalizer(r));
     return std::make_unique<Sequence>(std::move(stages));
   }
-  reader.refuse_type(type, {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "StripAccents", "Nmt", "ByteLevel",
-                            "Precompiled", "BertNormalizer", "Prepend", "Replace", "Sequence"});
+  reader.refuse_type(type, {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "StripAccents", "Nmt", "ByteLevel", "Precompiled",
+                            "BertNormalizer", "Prepend", "Replace", "Sequence"});
   return nullptr;
 }
 

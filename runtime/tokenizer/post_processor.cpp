@@ -27,10 +27,8 @@ class Template : public PostProcessor {
   void apply(IdRows& rows, bool add_special_tokens) const override {
     IdRows result;
     for (const Part& p : rows.size() == 2 ? pair_ : single_) {
-      if (p.text >= 0)
-        result.push_back(rows[static_cast<std::size_t>(p.text)]);
-      else if (add_special_tokens)
-        result.push_back(p.ids);
+      if (p.text >= 0) result.push_back(rows[static_cast<std::size_t>(p.text)]);
+      else if (add_special_tokens) result.push_back(p.ids);
     }
     rows.swap(result);
   }
@@ -76,8 +74,8 @@ std::vector<Template::Part> read_parts(const Reader& reader, std::string_view ke
       const Reader sequence = item.member("Sequence");
       const std::string which = sequence.string("id");
       if (which != "A" && (which != "B" || key == "single"))
-        sequence.fail("tokenizer-field", "the template of " + std::string(key == "single" ? "one text" : "two texts") +
-                                             " names the sequence " + quote(which));
+        sequence.fail("tokenizer-field",
+                      "the template of " + std::string(key == "single" ? "one text" : "two texts") + " names the sequence " + quote(which));
       parts.push_back({which == "A" ? 0 : 1, {}});
       continue;
     }
@@ -99,10 +97,8 @@ std::vector<Template::Part> read_parts(const Reader& reader, std::string_view ke
 std::unique_ptr<PostProcessor> read_template(const Reader& reader) {
   reader.only({"type", "single", "pair", "special_tokens"});
   std::vector<Template::Part> single = read_parts(reader, "single"), pair;
-  if (reader.has("pair"))
-    pair = read_parts(reader, "pair");
-  else
-    pair = {{0, {}}, {1, {}}};
+  if (reader.has("pair")) pair = read_parts(reader, "pair");
+  else pair = {{0, {}}, {1, {}}};
   return std::make_unique<Template>(std::move(single), std::move(pair));
 }
 
@@ -135,8 +131,7 @@ std::unique_ptr<PostProcessor> read_post_processor(const Reader& reader) {
   }
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     reader.only({"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
-    return std::make_unique<Enclosed>(read_named_id(reader, "cls"), read_named_id(reader, "sep"),
-                                      type == "RobertaProcessing");
+    return std::make_unique<Enclosed>(read_named_id(reader, "cls"), read_named_id(reader, "sep"), type == "RobertaProcessing");
   }
   if (type == "TemplateProcessing") return read_template(reader);
   if (type == "Sequence") {
@@ -146,8 +141,7 @@ std::unique_ptr<PostProcessor> read_post_processor(const Reader& reader) {
     for (const Reader& r : reader.list("processors")) {
       if (!reader.ok()) return nullptr;
       const bool about_tokens = is_about_tokens(r);
-      if (about_tokens && any)
-        r.fail("tokenizer-unsupported", "a second processor that puts special tokens in is not carried out");
+      if (about_tokens && any) r.fail("tokenizer-unsupported", "a second processor that puts special tokens in is not carried out");
       any = any || about_tokens;
       stages.push_back(read_post_processor(r));
     }

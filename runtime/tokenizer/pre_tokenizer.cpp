@@ -15,8 +15,7 @@ namespace modelc {
 namespace {
 
 // Puts what `parts_of(text, parts)` makes of each piece of text in its place.
-template <class F>
-Status split_pieces(Pieces& pieces, const F& parts_of) {
+template <class F> Status split_pieces(Pieces& pieces, const F& parts_of) {
   std::vector<Piece> result;
   result.reserve(pieces.pieces.size());
   std::vector<Match> parts;
@@ -27,8 +26,7 @@ Status split_pieces(Pieces& pieces, const F& parts_of) {
     }
     parts.clear();
     if (Status status = parts_of(pieces.view(p), parts); !status) return status;
-    for (const Match& m : parts)
-      result.push_back({p.begin + m.begin, p.begin + m.end, -1, p.begins_text && m.begin == 0});
+    for (const Match& m : parts) result.push_back({p.begin + m.begin, p.begin + m.end, -1, p.begins_text && m.begin == 0});
   }
   pieces.pieces.swap(result);
   return {};
@@ -36,8 +34,7 @@ Status split_pieces(Pieces& pieces, const F& parts_of) {
 
 class Split : public PreTokenizer {
  public:
-  Split(Pattern pattern, SplitBehavior behavior, bool invert)
-      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+  Split(Pattern pattern, SplitBehavior behavior, bool invert) : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
   Status apply(Pieces& pieces) const override {
     std::vector<Match> matches;
@@ -98,13 +95,10 @@ class Metaspace : public PreTokenizer {
       }
       text.clear();
       for (const char c : pieces.view(p)) {
-        if (c == ' ')
-          text.append(replacement_);
-        else
-          text += c;
+        if (c == ' ') text.append(replacement_);
+        else text += c;
       }
-      const bool prepend =
-          scheme_ == PrependScheme::always || (scheme_ == PrependScheme::first && p.begins_text);
+      const bool prepend = scheme_ == PrependScheme::always || (scheme_ == PrependScheme::first && p.begins_text);
       if (prepend && !text.starts_with(replacement_)) text.insert(0, replacement_);
       matches.clear();
       parts.clear();
@@ -180,10 +174,8 @@ class Whitespace : public PreTokenizer {
         const utf8::Character c = utf8::next(text, at);
         const Kind kind = unicode::is_word(c.code) ? Kind::word : unicode::is_space(c.code) ? Kind::space : Kind::other;
         if (kind != Kind::space) {
-          if (kind == last)
-            parts.back().end = at + c.size;
-          else
-            parts.push_back({at, at + c.size});
+          if (kind == last) parts.back().end = at + c.size;
+          else parts.push_back({at, at + c.size});
         }
         last = kind;
         at += c.size;
@@ -196,8 +188,7 @@ class Whitespace : public PreTokenizer {
 // Writes each byte as a character of the byte alphabet, after cutting by the pattern of GPT-2 if asked to.
 class ByteLevel : public PreTokenizer {
  public:
-  ByteLevel(bool add_prefix_space, std::optional<Regex> regex)
-      : add_prefix_space_(add_prefix_space), regex_(std::move(regex)) {}
+  ByteLevel(bool add_prefix_space, std::optional<Regex> regex) : add_prefix_space_(add_prefix_space), regex_(std::move(regex)) {}
 
   Status apply(Pieces& pieces) const override {
     Pieces result;
@@ -231,8 +222,7 @@ class ByteLevel : public PreTokenizer {
     return {};
   }
 
-  static constexpr std::string_view byte_level_pattern =
-      R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+  static constexpr std::string_view byte_level_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
  private:
   bool add_prefix_space_;
@@ -253,18 +243,16 @@ class Sequence : public PreTokenizer {
 };
 
 SplitBehavior read_behavior(const Reader& reader, std::string_view otherwise = {}) {
-  constexpr std::pair<std::string_view, SplitBehavior> behaviors[] = {
-      {"Removed", SplitBehavior::removed},
-      {"Isolated", SplitBehavior::isolated},
-      {"MergedWithPrevious", SplitBehavior::merged_with_previous},
-      {"MergedWithNext", SplitBehavior::merged_with_next},
-      {"Contiguous", SplitBehavior::contiguous}};
+  constexpr std::pair<std::string_view, SplitBehavior> behaviors[] = {{"Removed", SplitBehavior::removed},
+                                                                      {"Isolated", SplitBehavior::isolated},
+                                                                      {"MergedWithPrevious", SplitBehavior::merged_with_previous},
+                                                                      {"MergedWithNext", SplitBehavior::merged_with_next},
+                                                                      {"Contiguous", SplitBehavior::contiguous}};
   const bool absent = !otherwise.empty() && !reader.has("behavior");
   const std::string name = absent ? std::string(otherwise) : reader.string("behavior");
   for (const auto& [known, behavior] : behaviors)
     if (name == known) return behavior;
-  if (reader.ok())
-    reader.member("behavior").fail("tokenizer-unsupported", "the behavior " + quote(name) + " is not known");
+  if (reader.ok()) reader.member("behavior").fail("tokenizer-unsupported", "the behavior " + quote(name) + " is not known");
   return SplitBehavior::isolated;
 }
 
@@ -290,13 +278,11 @@ PrependScheme read_prepend_scheme(const Reader& reader) {
           .fail("tokenizer-field", "is false, but prepend_scheme is " + quote(name) + " (\"always\" unless given)");
     return scheme;
   }
-  if (reader.ok())
-    reader.member("prepend_scheme").fail("tokenizer-unsupported", "the scheme " + quote(name) + " is not known");
+  if (reader.ok()) reader.member("prepend_scheme").fail("tokenizer-unsupported", "the scheme " + quote(name) + " is not known");
   return PrependScheme::never;
 }
 
-void split_at(const std::vector<Match>& matches, std::size_t size, SplitBehavior behavior, bool invert,
-              std::vector<Match>& parts) {
+void split_at(const std::vector<Match>& matches, std::size_t size, SplitBehavior behavior, bool invert, std::vector<Match>& parts) {
   if (behavior == SplitBehavior::isolated) {  // by far the most frequent: straight into the result
     std::size_t begin = 0;
     for (const Match& m : matches) {
@@ -334,28 +320,22 @@ void split_at(const std::vector<Match>& matches, std::size_t size, SplitBehavior
     case SplitBehavior::isolated: break;
     case SplitBehavior::contiguous:
       for (const Stretch& s : stretches) {
-        if (s.delimiter == last_delimiter && !joined.empty())
-          joined.back().end = s.end;
-        else
-          joined.push_back({s.begin, s.end});
+        if (s.delimiter == last_delimiter && !joined.empty()) joined.back().end = s.end;
+        else joined.push_back({s.begin, s.end});
         last_delimiter = s.delimiter;
       }
       break;
     case SplitBehavior::merged_with_previous:
       for (const Stretch& s : stretches) {
-        if (s.delimiter && !last_delimiter && !joined.empty())
-          joined.back().end = s.end;
-        else
-          joined.push_back({s.begin, s.end});
+        if (s.delimiter && !last_delimiter && !joined.empty()) joined.back().end = s.end;
+        else joined.push_back({s.begin, s.end});
         last_delimiter = s.delimiter;
       }
       break;
     case SplitBehavior::merged_with_next:
       for (auto s = stretches.rbegin(); s != stretches.rend(); ++s) {
-        if (s->delimiter && !last_delimiter && !joined.empty())
-          joined.back().begin = s->begin;
-        else
-          joined.push_back({s->begin, s->end});
+        if (s->delimiter && !last_delimiter && !joined.empty()) joined.back().begin = s->begin;
+        else joined.push_back({s->begin, s->end});
         last_delimiter = s->delimiter;
       }
       std::reverse(joined.begin(), joined.end());
@@ -387,9 +367,8 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Reader& reader) {
   }
   if (type == "Digits") {
     reader.only({"type", "individual_digits"});
-    return std::make_unique<Characters>(unicode::is_numeric, reader.boolean("individual_digits")
-                                                                 ? SplitBehavior::isolated
-                                                                 : SplitBehavior::contiguous);
+    return std::make_unique<Characters>(unicode::is_numeric,
+                                        reader.boolean("individual_digits") ? SplitBehavior::isolated : SplitBehavior::contiguous);
   }
   if (type == "Punctuation") {
     reader.only({"type", "behavior"});
@@ -441,9 +420,8 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Reader& reader) {
     for (const Reader& r : reader.list("pretokenizers")) stages.push_back(read_pre_tokenizer(r));
     return std::make_unique<Sequence>(std::move(stages));
   }
-  reader.refuse_type(type, {"ByteLevel", "Split", "Digits", "Whitespace", "WhitespaceSplit", "Punctuation",
-                            "BertPreTokenizer", "CharDelimiterSplit", "UnicodeScripts", "FixedLength", "Metaspace",
-                            "Sequence"});
+  reader.refuse_type(type, {"ByteLevel", "Split", "Digits", "Whitespace", "WhitespaceSplit", "Punctuation", "BertPreTokenizer",
+                            "CharDelimiterSplit", "UnicodeScripts", "FixedLength", "Metaspace", "Sequence"});
   return nullptr;
 }
 

@@ -41,7 +41,6 @@ enum class SplitBehavior : std::uint8_t {
 };
 
 // The parts of a text of `size` bytes, none of them empty. `invert`: what lies between the matches is the delimiter.
-void split_at(const std::vector<Match>& matches, std::size_t size, SplitBehavior behavior, bool invert,
-              std::vector<Match>& parts);
+void split_at(const std::vector<Match>& matches, std::size_t size, SplitBehavior behavior, bool invert, std::vector<Match>& parts);
 
 }  // namespace modelc

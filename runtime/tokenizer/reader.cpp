@@ -38,10 +38,8 @@ void Reader::wrong_kind(std::string_view expected) const {
 Reader Reader::member(std::string_view key) const {
   std::string path = path_.empty() ? std::string(key) : path_ + "." + std::string(key);
   if (const Json* found = find(key)) return {*found, std::move(path), *state_};
-  if (!value_->is_object())
-    wrong_kind("an object");
-  else
-    fail("tokenizer-field", "has no member " + quote(key));
+  if (!value_->is_object()) wrong_kind("an object");
+  else fail("tokenizer-field", "has no member " + quote(key));
   return {null_value, std::move(path), *state_};
 }
 
@@ -53,12 +51,9 @@ std::string Reader::as_string() const {
 
 std::int32_t Reader::as_whole() const {
   const std::optional<std::uint64_t> n = value_->as_uint();
-  if (n && *n < static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()))
-    return static_cast<std::int32_t>(*n);
-  if (value_->is_number())
-    fail("tokenizer-field", "expected a whole number from 0 to 2147483646, found another");
-  else
-    wrong_kind("a whole number");
+  if (n && *n < static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) return static_cast<std::int32_t>(*n);
+  if (value_->is_number()) fail("tokenizer-field", "expected a whole number from 0 to 2147483646, found another");
+  else wrong_kind("a whole number");
   return 0;
 }
 
@@ -84,15 +79,13 @@ std::vector<Reader> Reader::list(std::string_view key) const {
     return items;
   }
   items.reserve(array->size());
-  for (std::size_t i = 0; i < array->size(); ++i)
-    items.emplace_back((*array)[i], value.path_ + "[" + std::to_string(i) + "]", *state_);
+  for (std::size_t i = 0; i < array->size(); ++i) items.emplace_back((*array)[i], value.path_ + "[" + std::to_string(i) + "]", *state_);
   return items;
 }
 
 void Reader::refuse_type(std::string_view type, std::initializer_list<std::string_view> known) const {
   std::vector<std::string> names(known.begin(), known.end());
-  fail("tokenizer-unsupported", "the type " + quote(type) + " is not carried out",
-       "carried out here: " + listed(names, names.size()));
+  fail("tokenizer-unsupported", "the type " + quote(type) + " is not carried out", "carried out here: " + listed(names, names.size()));
 }
 
 void Reader::only(std::initializer_list<std::string_view> keys) const {

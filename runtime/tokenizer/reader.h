@@ -22,8 +22,7 @@ struct ReadState {
 // One value of the file and where it stands.
 class Reader {
  public:
-  Reader(const Json& value, std::string path, ReadState& state)
-      : value_(&value), path_(std::move(path)), state_(&state) {}
+  Reader(const Json& value, std::string path, ReadState& state) : value_(&value), path_(std::move(path)), state_(&state) {}
 
   bool ok() const { return !state_->error; }
   const Json& json() const { return *value_; }

@@ -12,12 +12,8 @@ namespace modelc {
 
 namespace {
 
-template <auto release>
-struct Release {
-  template <class T>
-  void operator()(T* p) const {
-    release(p);
-  }
+template <auto release> struct Release {
+  template <class T> void operator()(T* p) const { release(p); }
 };
 using CodePointer = std::unique_ptr<pcre2_code, Release<pcre2_code_free>>;
 using CompileContext = std::unique_ptr<pcre2_compile_context, Release<pcre2_compile_context_free>>;
@@ -58,14 +54,12 @@ Result<Regex> Regex::compile(std::string_view pattern) {
   int code = 0;
   PCRE2_SIZE offset = 0;
   CodePointer compiled(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated->data()), translated->size(),
-                                     PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_AUTO_CAPTURE, &code, &offset,
-                                     context.get()));
+                                     PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_AUTO_CAPTURE, &code, &offset, context.get()));
   if (!compiled)
-    return Error{
-        "tokenizer-regex",
-        "regular expression " + quote(pattern) + ": " + message_of(code),
-        {"translated for PCRE2: " + quote(std::string_view(*translated).substr(0, offset)) + " and then the error"},
-        {}};
+    return Error{"tokenizer-regex",
+                 "regular expression " + quote(pattern) + ": " + message_of(code),
+                 {"translated for PCRE2: " + quote(std::string_view(*translated).substr(0, offset)) + " and then the error"},
+                 {}};
   // Where there is no JIT for this processor, the interpreter does it.
   pcre2_jit_compile(compiled.get(), PCRE2_JIT_COMPLETE);
   return Regex(std::make_shared<const Code>(Code{std::move(compiled), std::string(pattern)}));
@@ -100,8 +94,8 @@ Status Regex::find_all(std::string_view text, std::vector<Match>& matches) const
     }
     if (code < 0)
       return Error{"tokenizer-regex",
-                   "regular expression " + quote(code_->pattern) + " failed at byte " + std::to_string(at) +
-                       " of a text of " + counted(text.size(), "byte") + ": " + message_of(code),
+                   "regular expression " + quote(code_->pattern) + " failed at byte " + std::to_string(at) + " of a text of " +
+                       counted(text.size(), "byte") + ": " + message_of(code),
                    {},
                    {}};
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(data.get());

@@ -13,8 +13,7 @@ constexpr std::string_view any_character = "(?s:.)";
 constexpr std::string_view space_items =
     "\\x{9}-\\x{D}\\x{20}\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}";
 // Letters in circles and squares: alphabetic, though of category So.
-constexpr std::string_view word_symbols =
-    "\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}";
+constexpr std::string_view word_symbols = "\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}";
 constexpr std::string_view word_latin1 = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 
 // General categories by their names in lower case without separators.
@@ -95,11 +94,10 @@ constexpr std::pair<std::string_view, std::string_view> category_names[] = {{"l"
                                                                             {"surrogate", "Cs"}};
 
 // Scripts whose additions tools/make_unicode_additions.py writes.
-constexpr std::string_view scripts[] = {
-    "arabic",    "armenian",  "bengali", "bopomofo", "cherokee", "common", "cyrillic", "devanagari",
-    "ethiopic",  "georgian",  "greek",   "gujarati", "gurmukhi", "han",    "hangul",   "hebrew",
-    "hiragana",  "inherited", "kannada", "katakana", "khmer",    "lao",    "latin",    "malayalam",
-    "mongolian", "myanmar",   "oriya",   "sinhala",  "tamil",    "telugu", "thai",     "tibetan"};
+constexpr std::string_view scripts[] = {"arabic",    "armenian",  "bengali", "bopomofo", "cherokee", "common", "cyrillic", "devanagari",
+                                        "ethiopic",  "georgian",  "greek",   "gujarati", "gurmukhi", "han",    "hangul",   "hebrew",
+                                        "hiragana",  "inherited", "kannada", "katakana", "khmer",    "lao",    "latin",    "malayalam",
+                                        "mongolian", "myanmar",   "oriya",   "sinhala",  "tamil",    "telugu", "thai",     "tibetan"};
 
 std::string hex(char32_t code) {
   constexpr char digits[] = "0123456789ABCDEF";
@@ -109,9 +107,7 @@ std::string hex(char32_t code) {
   return "\\x{" + s + "}";
 }
 
-std::string range(const unicode::Addition& a) {
-  return a.first == a.last ? hex(a.first) : hex(a.first) + "-" + hex(a.last);
-}
+std::string range(const unicode::Addition& a) { return a.first == a.last ? hex(a.first) : hex(a.first) + "-" + hex(a.last); }
 
 std::string added(std::string_view category) {
   std::string s;
@@ -151,8 +147,7 @@ Set category_set(std::string_view name, bool additions) {
   const std::string known = "\\p{" + std::string(name) + "}";
   if (!additions) return {known, {}};
   // What was unassigned and is not any more is taken out, not added.
-  if (name == "Cn" || name == "C")
-    return {name == "C" ? added("Cf") : "", {"(?:(?![" + added("") + "])" + known + ")"}};
+  if (name == "Cn" || name == "C") return {name == "C" ? added("Cf") : "", {"(?:(?![" + added("") + "])" + known + ")"}};
   return {known + added(name), {}};
 }
 

@@ -47,10 +47,7 @@ class Translator {
   }
   void fail(const std::string& what) {
     if (error_) return;
-    error_ = Error{"tokenizer-regex",
-                   "regular expression " + quote(in_) + " has " + what + " at byte " + std::to_string(at_),
-                   {},
-                   {}};
+    error_ = Error{"tokenizer-regex", "regular expression " + quote(in_) + " has " + what + " at byte " + std::to_string(at_), {}, {}};
     at_ = in_.size();
   }
   void refuse(const std::string& what) { fail(what + ", which is not carried out,"); }
@@ -103,22 +100,17 @@ class Translator {
       const std::size_t begin = at_;
       std::string quantifier;
       bool interval = false, exact = false;
-      if (looking_at("*") || looking_at("+") || looking_at("?"))
-        quantifier += in_[at_++];
-      else if (looking_at("{") && read_interval(quantifier, exact))
-        interval = true;
-      else
-        break;
+      if (looking_at("*") || looking_at("+") || looking_at("?")) quantifier += in_[at_++];
+      else if (looking_at("{") && read_interval(quantifier, exact)) interval = true;
+      else break;
       if (is_quantified) {
         at_ = begin;
         refuse("a quantifier on a quantifier");
         return {};
       }
       if (!interval) {
-        if (take("+"))
-          quantifier += '+';
-        else if (take("?"))
-          quantifier += '?';
+        if (take("+")) quantifier += '+';
+        else if (take("?")) quantifier += '?';
       } else if (exact && looking_at("?")) {
         ++at_;  // in Ruby's syntax {n}? is n of them or none
         atom = "(?:" + atom + quantifier + ")";
@@ -145,9 +137,7 @@ class Translator {
     const std::string_view high = comma == std::string_view::npos ? low : inside.substr(comma + 1);
     for (const char c : inside)
       if ((c < '0' || c > '9') && c != ',') return false;
-    if (inside.empty() || inside == "," || high.find(',') != std::string_view::npos || low.size() > 5 ||
-        high.size() > 5)
-      return false;
+    if (inside.empty() || inside == "," || high.find(',') != std::string_view::npos || low.size() > 5 || high.size() > 5) return false;
     exact = comma == std::string_view::npos;
     quantifier = "{" + std::string(low.empty() ? "0" : low) + (exact ? "" : "," + std::string(high)) + "}";
     at_ = close + 1;
@@ -166,26 +156,17 @@ class Translator {
     std::string open = "(?:";
     if (take("?#")) {
       const std::size_t close = in_.find(')', at_);
-      if (close == std::string_view::npos)
-        fail("a comment without an end");
-      else
-        at_ = close + 1;
+      if (close == std::string_view::npos) fail("a comment without an end");
+      else at_ = close + 1;
       return {};
     }
-    if (take("?:"))
-      open = "(?:";
-    else if (take("?="))
-      open = "(?=";
-    else if (take("?!"))
-      open = "(?!";
-    else if (take("?<="))
-      open = "(?<=";
-    else if (take("?<!"))
-      open = "(?<!";
-    else if (take("?>"))
-      open = "(?>";
-    else if (take("?<"))
-      skip_name();
+    if (take("?:")) open = "(?:";
+    else if (take("?=")) open = "(?=";
+    else if (take("?!")) open = "(?!";
+    else if (take("?<=")) open = "(?<=";
+    else if (take("?<!")) open = "(?<!";
+    else if (take("?>")) open = "(?>";
+    else if (take("?<")) skip_name();
     else if (take("?")) {
       const std::string options = this->options();
       if (error_) return {};
@@ -205,10 +186,8 @@ class Translator {
   // A name means nothing without references to it, and those are refused.
   void skip_name() {
     const std::size_t close = in_.find('>', at_);
-    if (close == std::string_view::npos)
-      fail("a group's name without an end");
-    else
-      at_ = close + 1;
+    if (close == std::string_view::npos) fail("a group's name without an end");
+    else at_ = close + 1;
   }
 
   // i and m, with a - before those switched off; m is PCRE2's s.
@@ -233,8 +212,7 @@ class Translator {
   // What follows a backslash, outside of brackets.
   std::string escape() {
     // Oniguruma takes \p{Lu} as it is even where case is ignored; PCRE2, by its version.
-    if (std::optional<Set> set = class_escape(true))
-      return ignore_case_ ? "(?-i:" + positive(*set) + ")" : positive(*set);
+    if (std::optional<Set> set = class_escape(true)) return ignore_case_ ? "(?-i:" + positive(*set) + ")" : positive(*set);
     if (error_) return {};
     const char32_t c = utf8::next(in_, std::min(at_ + 1, in_.size() - 1)).code;
     const auto word = [&] { return regex::word_set(true, additions_); };
@@ -300,17 +278,12 @@ class Translator {
     int n = 0;
     for (; n < most && more(); ++n, ++at_) {
       const char c = in_[at_];
-      const int digit = c >= '0' && c <= '9'   ? c - '0'
-                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                               : -1;
+      const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
       if (digit < 0) break;
       code = code * 16 + static_cast<char32_t>(digit);
     }
-    if (n < least)
-      fail("too few hexadecimal digits");
-    else if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-      fail("a number that is no character");
+    if (n < least) fail("too few hexadecimal digits");
+    else if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) fail("a number that is no character");
     return code;
   }
 
@@ -445,10 +418,8 @@ class Translator {
     const std::optional<Set> named = regex::posix_set(name, additions_);
     if (!named) return refuse("the class [:" + std::string(name) + ":]");
     at_ = close + 2;
-    if (complement)
-      set.others.push_back(negative(*named));
-    else
-      set.add(*named);
+    if (complement) set.others.push_back(negative(*named));
+    else set.add(*named);
   }
 
   std::string_view in_;

@@ -47,8 +47,7 @@ namespace {
 // Texts beyond this would not leave room for positions of 32 bits once bytes are spelled out.
 constexpr std::size_t longest_text = std::size_t{1} << 30;
 
-std::unique_ptr<TokenizerStages> read_stages(const Json& root, ReadState& state,
-                                             std::unique_ptr<Model> model = nullptr) {
+std::unique_ptr<TokenizerStages> read_stages(const Json& root, ReadState& state, std::unique_ptr<Model> model = nullptr) {
   const Reader file(root, "", state);
   auto stages = std::make_unique<TokenizerStages>();
   if (!root.is_object()) {
@@ -56,11 +55,10 @@ std::unique_ptr<TokenizerStages> read_stages(const Json& root, ReadState& state,
     return nullptr;
   }
   if (file.has("version") && file.string("version") != "1.0")
-    file.member("version").fail("tokenizer-unsupported", "version " + quote(file.string("version")) +
-                                                             " of the format is not carried out, only \"1.0\"");
+    file.member("version").fail("tokenizer-unsupported",
+                                "version " + quote(file.string("version")) + " of the format is not carried out, only \"1.0\"");
   for (const char* key : {"truncation", "padding"})
-    if (file.has(key))
-      stages->warnings.push_back("the file asks for " + std::string(key) + ", which is left to the caller");
+    if (file.has(key)) stages->warnings.push_back("the file asks for " + std::string(key) + ", which is left to the caller");
   if (file.has("normalizer")) stages->normalizer = read_normalizer(file.member("normalizer"));
   if (file.has("pre_tokenizer")) stages->pre_tokenizer = read_pre_tokenizer(file.member("pre_tokenizer"));
   if (file.has("post_processor")) stages->post_processor = read_post_processor(file.member("post_processor"));
@@ -69,8 +67,7 @@ std::unique_ptr<TokenizerStages> read_stages(const Json& root, ReadState& state,
   if (state.error || !stages->model) return nullptr;
   const Vocabulary& vocabulary = stages->model->vocabulary();
   if (file.has("added_tokens"))
-    stages->added =
-        AddedTokens::read(file.list("added_tokens"), vocabulary, stages->normalizer.get(), stages->warnings);
+    stages->added = AddedTokens::read(file.list("added_tokens"), vocabulary, stages->normalizer.get(), stages->warnings);
   if (state.error) return nullptr;
   stages->size = static_cast<std::int32_t>(vocabulary.size());
   stages->end = vocabulary.end();
@@ -92,8 +89,7 @@ Tokenizer::~Tokenizer() = default;
 
 Result<Tokenizer> Tokenizer::load(const std::string& path) {
   std::error_code ignored;
-  const std::string file =
-      std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "tokenizer.json").string() : path;
+  const std::string file = std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "tokenizer.json").string() : path;
   Result<JsonFile> read = read_json_file(file);
   if (!read) return read.error();
   ReadState state{file, {}};
@@ -161,8 +157,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
   return joined(std::move(rows));
 }
 
-Result<std::vector<std::int32_t>> Tokenizer::encode_pair(std::string_view first, std::string_view second,
-                                                         bool add_special_tokens) const {
+Result<std::vector<std::int32_t>> Tokenizer::encode_pair(std::string_view first, std::string_view second, bool add_special_tokens) const {
   IdRows rows(2);
   if (Status status = encode_one(*stages_, first, rows[0]); !status) return status.error();
   if (Status status = encode_one(*stages_, second, rows[1]); !status) return status.error();
@@ -197,9 +192,7 @@ std::optional<std::int32_t> Tokenizer::id(std::string_view token) const {
 
 const std::vector<std::int32_t>& Tokenizer::special_ids() const { return stages_->special; }
 
-bool Tokenizer::is_special(std::int32_t id) const {
-  return std::binary_search(stages_->special.begin(), stages_->special.end(), id);
-}
+bool Tokenizer::is_special(std::int32_t id) const { return std::binary_search(stages_->special.begin(), stages_->special.end(), id); }
 
 const std::vector<std::string>& Tokenizer::warnings() const { return stages_->warnings; }
 

@@ -48,8 +48,7 @@ class Tokenizer {
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens = true) const;
 
   // Two texts that belong together (a question and its passage), as the post-processor joins them.
-  Result<std::vector<std::int32_t>> encode_pair(std::string_view first, std::string_view second,
-                                                bool add_special_tokens = true) const;
+  Result<std::vector<std::int32_t>> encode_pair(std::string_view first, std::string_view second, bool add_special_tokens = true) const;
 
   // The text of `ids`. Ids outside the vocabulary are left out, as are special tokens if asked for; bytes that are no
   // UTF-8 become U+FFFD. See StreamingDecoder for one id at a time.

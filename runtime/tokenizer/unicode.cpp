@@ -22,8 +22,7 @@ int combining_class(char32_t c) {
 }
 
 // The last of the ranges that begins at or before c, if c is in it.
-template <class T, std::size_t n>
-const T* find_range(const T (&ranges)[n], char32_t c) {
+template <class T, std::size_t n> const T* find_range(const T (&ranges)[n], char32_t c) {
   const T* after = std::upper_bound(ranges, ranges + n, c, [](char32_t code, const T& r) { return code < r.first; });
   return after != ranges && c <= (after - 1)->last ? after - 1 : nullptr;
 }
@@ -43,8 +42,8 @@ char32_t first_affected(Form form) {
 char32_t lower_case(char32_t c) {
   const auto lower = static_cast<char32_t>(utf8proc_tolower(code_point(c)));
   if (lower != c || c < lower_cases[0].upper) return lower;
-  const auto* found = std::lower_bound(std::begin(lower_cases), std::end(lower_cases), c,
-                                       [](const LowerCase& l, char32_t code) { return l.upper < code; });
+  const auto* found =
+      std::lower_bound(std::begin(lower_cases), std::end(lower_cases), c, [](const LowerCase& l, char32_t code) { return l.upper < code; });
   return found != std::end(lower_cases) && found->upper == c ? found->lower : c;
 }
 
@@ -69,8 +68,8 @@ std::string_view category(char32_t c) {
 
 bool is_space(char32_t c) {
   if (c < 0x80) return (c >= 9 && c <= 13) || c == ' ';
-  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
-         c == 0x202F || c == 0x205F || c == 0x3000;
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
+         c == 0x205F || c == 0x3000;
 }
 
 bool is_word(char32_t c) {
@@ -78,8 +77,8 @@ bool is_word(char32_t c) {
   const std::string_view kind = category(c);
   if (kind[0] == 'L' || kind[0] == 'M' || kind == "Nd" || kind == "Nl" || kind == "Pc") return true;
   // The joiners, and the letters in circles and squares: alphabetic, though of category So.
-  return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
-         (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+  return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||
+         (c >= 0x1F170 && c <= 0x1F189);
 }
 
 bool is_numeric(char32_t c) {
@@ -118,8 +117,7 @@ void normalize(Form form, std::string& text) {
   if (unaffected(form, text)) return;
   const bool compose = form == Form::nfc || form == Form::nfkc;
   const bool compatible = form == Form::nfkc || form == Form::nfkd;
-  const auto options =
-      static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (compatible ? UTF8PROC_COMPAT : 0));
+  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (compatible ? UTF8PROC_COMPAT : 0));
   std::vector<utf8proc_int32_t> codes;
   codes.reserve(text.size() + 1);
   std::array<utf8proc_int32_t, 32> parts;  // the longest decomposition has 18
@@ -130,13 +128,11 @@ void normalize(Form form, std::string& text) {
       codes.push_back(code_point(c.code));
       continue;
     }
-    const utf8proc_ssize_t n =
-        utf8proc_decompose_char(code_point(c.code), parts.data(), parts.size(), options, nullptr);
+    const utf8proc_ssize_t n = utf8proc_decompose_char(code_point(c.code), parts.data(), parts.size(), options, nullptr);
     const bool is_itself = n == 1 && parts[0] == code_point(c.code);
     if (is_itself || n < 0 || n > static_cast<utf8proc_ssize_t>(parts.size()) || !is_decomposed(c.code))
       codes.push_back(code_point(c.code));
-    else
-      codes.insert(codes.end(), parts.data(), parts.data() + n);
+    else codes.insert(codes.end(), parts.data(), parts.data() + n);
   }
   for (std::size_t begin = 0; begin < codes.size();) {
     if (combining_class(static_cast<char32_t>(codes[begin])) == 0) {
@@ -146,16 +142,15 @@ void normalize(Form form, std::string& text) {
     std::size_t end = begin + 1;
     while (end < codes.size() && combining_class(static_cast<char32_t>(codes[end])) != 0) ++end;
     if (end - begin > 1)
-      std::stable_sort(codes.begin() + static_cast<std::ptrdiff_t>(begin),
-                       codes.begin() + static_cast<std::ptrdiff_t>(end), [](utf8proc_int32_t a, utf8proc_int32_t b) {
+      std::stable_sort(codes.begin() + static_cast<std::ptrdiff_t>(begin), codes.begin() + static_cast<std::ptrdiff_t>(end),
+                       [](utf8proc_int32_t a, utf8proc_int32_t b) {
                          return combining_class(static_cast<char32_t>(a)) < combining_class(static_cast<char32_t>(b));
                        });
     begin = end;
   }
   if (compose) {
-    const utf8proc_ssize_t n =
-        utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()),
-                                 static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+    const utf8proc_ssize_t n = utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()),
+                                                        static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
     if (n >= 0) codes.resize(static_cast<std::size_t>(n));
   }
   text.clear();
@@ -168,10 +163,8 @@ void uppercase(std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const utf8::Character c = utf8::next(text, at);
     at += c.size;
-    if (c.code == 0xDF)
-      out += "SS";
-    else
-      utf8::append(out, static_cast<char32_t>(utf8proc_toupper(code_point(c.code))));
+    if (c.code == 0xDF) out += "SS";
+    else utf8::append(out, static_cast<char32_t>(utf8proc_toupper(code_point(c.code))));
   }
   text.swap(out);
 }

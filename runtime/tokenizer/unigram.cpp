@@ -107,8 +107,7 @@ Status Unigram::encode_word(std::string_view word, std::vector<Best>& best, std:
     // Put together they may be a token, as the reference looks them up.
     if (const std::int32_t whole = vocabulary_.find(part); whole >= 0) {
       ids.push_back(whole);
-    } else if (!byte_tokens_.empty() &&
-               std::all_of(part.begin(), part.end(), [&](char b) { return byte_token(b) >= 0; })) {
+    } else if (!byte_tokens_.empty() && std::all_of(part.begin(), part.end(), [&](char b) { return byte_token(b) >= 0; })) {
       for (auto b = part.rbegin(); b != part.rend(); ++b) ids.push_back(byte_token(*b));
     } else {
       ids.push_back(id);
@@ -156,9 +155,8 @@ std::unique_ptr<Unigram> Unigram::read(const Reader& reader) {
   if (reader.has("unk_id")) {
     options.unknown = reader.whole("unk_id");
     if (reader.ok() && !vocabulary.has(options.unknown))
-      reader.member("unk_id").fail("tokenizer-vocabulary",
-                                   "the vocabulary has no id " + std::to_string(options.unknown) + ", its largest is " +
-                                       std::to_string(vocabulary.end() - 1));
+      reader.member("unk_id").fail("tokenizer-vocabulary", "the vocabulary has no id " + std::to_string(options.unknown) +
+                                                               ", its largest is " + std::to_string(vocabulary.end() - 1));
   }
   if (!reader.ok()) return nullptr;
   return std::make_unique<Unigram>(std::move(vocabulary), std::move(scores), options);

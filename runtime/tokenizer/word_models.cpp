@@ -39,8 +39,7 @@ Status WordLevel::encode(const Pieces& pieces, std::vector<std::int32_t>& ids) c
   return {};
 }
 
-WordPiece::WordPiece(Vocabulary vocabulary, Options options)
-    : vocabulary_(std::move(vocabulary)), options_(std::move(options)) {
+WordPiece::WordPiece(Vocabulary vocabulary, Options options) : vocabulary_(std::move(vocabulary)), options_(std::move(options)) {
   for (std::int32_t id = 0; id < vocabulary_.end(); ++id)
     if (vocabulary_.has(id)) trie_.add(vocabulary_.token(id), id);
   for (const char c : options_.prefix)

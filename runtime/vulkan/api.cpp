@@ -54,7 +54,8 @@ void DeviceFunctions::find(const Instance& instance, VkDevice device) {
 
 std::string name_of(VkResult r) {
   switch (r) {
-#define MODELC_NAME(x) case x: return #x;
+#define MODELC_NAME(x) \
+  case x: return #x;
     MODELC_NAME(VK_SUCCESS)
     MODELC_NAME(VK_NOT_READY)
     MODELC_NAME(VK_TIMEOUT)

@@ -12,6 +12,8 @@
 
 namespace modelc::vulkan {
 
+// Lists of names, which the formatter takes for calls in calls.
+// clang-format off
 #define MODELC_VULKAN_INSTANCE_FUNCTIONS(F) \
   F(DestroyInstance) F(EnumeratePhysicalDevices) F(GetPhysicalDeviceProperties2) F(GetPhysicalDeviceFeatures2) \
   F(GetPhysicalDeviceMemoryProperties2) F(GetPhysicalDeviceQueueFamilyProperties) F(EnumerateDeviceExtensionProperties) \
@@ -27,6 +29,7 @@ namespace modelc::vulkan {
   F(AllocateDescriptorSets) F(UpdateDescriptorSets) F(CreatePipelineLayout) F(DestroyPipelineLayout) F(CreateShaderModule) \
   F(DestroyShaderModule) F(CreateComputePipelines) F(DestroyPipeline) F(CreatePipelineCache) F(DestroyPipelineCache) \
   F(GetPipelineCacheData)
+// clang-format on
 
 // One instance of Vulkan and its functions; destroyed with the last that holds it.
 class Instance {

@@ -18,9 +18,19 @@ void VulkanDevice::append_to(const Tensor& rows, const Tensor& cache, std::int64
   for (const RowPiece& piece : split_rows(cache.offset, cache.shape[0], heads * capacity * d * 4, c_->plan)) {
     Tensor part = cache;
     part.offset += piece.first * heads * capacity * d * 4;
-    run(shader("append").read(rows).bind(part, piece.rows * heads * capacity * d * 4, false, true).read(batch_.positions)
-            .read(batch_.sequence).read(batch_.slots).push(tokens).push(heads).push(d).push(capacity).push(piece.first)
-            .push(piece.rows).each(tokens * heads * d, c_->plan.elements_group));
+    run(shader("append")
+            .read(rows)
+            .bind(part, piece.rows * heads * capacity * d * 4, false, true)
+            .read(batch_.positions)
+            .read(batch_.sequence)
+            .read(batch_.slots)
+            .push(tokens)
+            .push(heads)
+            .push(d)
+            .push(capacity)
+            .push(piece.first)
+            .push(piece.rows)
+            .each(tokens * heads * d, c_->plan.elements_group));
   }
 }
 
@@ -46,7 +56,8 @@ void VulkanDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at
   }
   AttendArgs with = args;
   with.keep = held;
-  attend_over(q, {0, cache.keys, cache.values, batch_.slots, cache.heads, cache.value_dim, cache.capacity, 0, cache.keys.shape[0]}, with, out);
+  attend_over(q, {0, cache.keys, cache.values, batch_.slots, cache.heads, cache.value_dim, cache.capacity, 0, cache.keys.shape[0]}, with,
+              out);
 }
 
 void VulkanDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch&, const AttendArgs& args, const Tensor& out) {
@@ -67,15 +78,19 @@ void VulkanDevice::attend_over(const Tensor& q, const Keys& keys, const AttendAr
   const std::int64_t rows = q.shape[0], query_heads = q.shape[1], d = q.shape[2];
   const std::uint32_t size = 64;
   if (keys.dv > channels_of_one * size)
-    return not_there("attention with " + std::to_string(keys.dv) + " channels of a value (it has at most " + std::to_string(channels_of_one * size) + ")");
+    return not_there("attention with " + std::to_string(keys.dv) + " channels of a value (it has at most " +
+                     std::to_string(channels_of_one * size) + ")");
   const std::int64_t key_bytes = keys.layout == 0 ? keys.heads * keys.capacity * d * 4 : keys.k.size();
   const std::int64_t value_bytes = keys.layout == 0 ? keys.heads * keys.capacity * keys.dv * 4 : keys.v.size();
   const std::int64_t larger = std::max(key_bytes, value_bytes);
   // Slots of the cache, as many at a time as one binding shows.
   const auto pieces = split_rows(0, keys.slots, larger + c_->plan.alignment, c_->plan);
   if (pieces.empty())
-    return recorder_->fail(Error{"tensor-size", "attention over " + grouped(larger) + " bytes of one sequence, and a shader sees " +
-                                 grouped(c_->plan.binding_bytes), {}, "a state of smaller capacity"});
+    return recorder_->fail(
+        Error{"tensor-size",
+              "attention over " + grouped(larger) + " bytes of one sequence, and a shader sees " + grouped(c_->plan.binding_bytes),
+              {},
+              "a state of smaller capacity"});
   for (const RowPiece& piece : pieces) {
     Tensor k = keys.k, v = keys.v;
     k.offset += piece.first * key_bytes;
@@ -85,10 +100,23 @@ void VulkanDevice::attend_over(const Tensor& q, const Keys& keys, const AttendAr
     if (keys.layout == 2) dispatch.none().none().none();
     else dispatch.read(batch_.positions).read(batch_.lengths).read(batch_.sequence);
     dispatch.read(keys.places).read(args.sinks).read(args.keep);
-    dispatch.constant(keys.layout).constant(args.mask == Mask::causal ? 1 : 0).constant(args.softcap != 0 ? 1 : 0)
-        .constant(args.sinks ? 1 : 0).constant(args.keep ? type_number(args.keep.dtype) : 3);
-    dispatch.push(rows).push(query_heads).push(keys.heads).push(d).push(keys.dv).push(keys.capacity).push(keys.n)
-        .push(args.window).push(piece.first).push(piece.rows).push_real(args.scale).push_real(args.softcap);
+    dispatch.constant(keys.layout)
+        .constant(args.mask == Mask::causal ? 1 : 0)
+        .constant(args.softcap != 0 ? 1 : 0)
+        .constant(args.sinks ? 1 : 0)
+        .constant(args.keep ? type_number(args.keep.dtype) : 3);
+    dispatch.push(rows)
+        .push(query_heads)
+        .push(keys.heads)
+        .push(d)
+        .push(keys.dv)
+        .push(keys.capacity)
+        .push(keys.n)
+        .push(args.window)
+        .push(piece.first)
+        .push(piece.rows)
+        .push_real(args.scale)
+        .push_real(args.softcap);
     run(dispatch.group_each(rows * query_heads, size, 4096 * (d + keys.dv)));
   }
 }

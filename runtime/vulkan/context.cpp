@@ -10,8 +10,7 @@ namespace modelc::vulkan {
 namespace {
 
 // Structures that Vulkan fills in, chained.
-template <class T>
-T chained(VkStructureType type, void* next) {
+template <class T> T chained(VkStructureType type, void* next) {
   T t{};
   t.sType = type;
   t.pNext = next;
@@ -44,8 +43,8 @@ Error Context::failed(VkResult r, const std::string& doing) const {
     return {"out-of-memory", description.name + ": " + doing + ": " + name_of(r), heap_table(description),
             "a smaller model, a shorter context, or another device"};
   if (r == VK_ERROR_DEVICE_LOST)
-    return {"device-lost", description.name + ": " + doing + ": " + name_of(r), {},
-            "the device was reset or taken away: load the model again"};
+    return {
+        "device-lost", description.name + ": " + doing + ": " + name_of(r), {}, "the device was reset or taken away: load the model again"};
   return {"vulkan", description.name + ": " + doing + ": " + name_of(r), {}, {}};
 }
 
@@ -59,14 +58,17 @@ Result<std::vector<VkPhysicalDevice>> physical_devices(const Instance& instance)
     devices.resize(n);
   }
   if (r != VK_SUCCESS && r != VK_INCOMPLETE)
-    return Error{"no-vulkan", "no Vulkan driver answers (" + name_of(r) + ")", {},
+    return Error{"no-vulkan",
+                 "no Vulkan driver answers (" + name_of(r) + ")",
+                 {},
                  "install a Vulkan driver (Debian: mesa-vulkan-drivers), or run on the CPU"};
   return devices;
 }
 
 DeviceDescription describe(const Instance& instance, VkPhysicalDevice device) {
   DeviceDescription d;
-  auto control = chained<VkPhysicalDeviceSubgroupSizeControlProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES, nullptr);
+  auto control =
+      chained<VkPhysicalDeviceSubgroupSizeControlProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES, nullptr);
   auto subgroup = chained<VkPhysicalDeviceSubgroupProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, nullptr);
   auto driver = chained<VkPhysicalDeviceDriverProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, &subgroup);
   auto third = chained<VkPhysicalDeviceMaintenance3Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, &driver);
@@ -102,11 +104,15 @@ DeviceDescription describe(const Instance& instance, VkPhysicalDevice device) {
   d.shared_bytes = p.limits.maxComputeSharedMemorySize;
 
   // What came with 1.2 or 1.3 is asked for where it is.
-  auto control_features = chained<VkPhysicalDeviceSubgroupSizeControlFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, nullptr);
-  auto storage8 = chained<VkPhysicalDevice8BitStorageFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES, size_control ? &control_features : nullptr);
+  auto control_features =
+      chained<VkPhysicalDeviceSubgroupSizeControlFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, nullptr);
+  auto storage8 = chained<VkPhysicalDevice8BitStorageFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES,
+                                                               size_control ? &control_features : nullptr);
   auto storage16 = chained<VkPhysicalDevice16BitStorageFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES, &storage8);
-  auto small = chained<VkPhysicalDeviceShaderFloat16Int8Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES, &storage16);
-  auto features = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, p.apiVersion >= VK_API_VERSION_1_2 ? &small : nullptr);
+  auto small =
+      chained<VkPhysicalDeviceShaderFloat16Int8Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES, &storage16);
+  auto features = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                                     p.apiVersion >= VK_API_VERSION_1_2 ? &small : nullptr);
   instance.GetPhysicalDeviceFeatures2(device, &features);
   d.float16 = small.shaderFloat16;
   d.int8 = small.shaderInt8;
@@ -147,8 +153,7 @@ DeviceDescription describe(const Instance& instance, VkPhysicalDevice device) {
   return d;
 }
 
-Result<std::unique_ptr<Context>> open_context(std::shared_ptr<Instance> instance, VkPhysicalDevice physical,
-                                              const PlanOptions& options) {
+Result<std::unique_ptr<Context>> open_context(std::shared_ptr<Instance> instance, VkPhysicalDevice physical, const PlanOptions& options) {
   auto c = std::make_unique<Context>();
   c->instance = std::move(instance);
   c->physical = physical;
@@ -164,7 +169,8 @@ Result<std::unique_ptr<Context>> open_context(std::shared_ptr<Instance> instance
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
   std::vector<const char*> extensions;
-  auto control = chained<VkPhysicalDeviceSubgroupSizeControlFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, nullptr);
+  auto control =
+      chained<VkPhysicalDeviceSubgroupSizeControlFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, nullptr);
   control.subgroupSizeControl = control.computeFullSubgroups = VK_TRUE;
   VkDeviceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;

@@ -35,8 +35,7 @@ Result<std::vector<VkPhysicalDevice>> physical_devices(const Instance& instance)
 DeviceDescription describe(const Instance& instance, VkPhysicalDevice device);
 
 // Opens device `number` with what the plan takes of it.
-Result<std::unique_ptr<Context>> open_context(std::shared_ptr<Instance> instance, VkPhysicalDevice device,
-                                              const PlanOptions& options);
+Result<std::unique_ptr<Context>> open_context(std::shared_ptr<Instance> instance, VkPhysicalDevice device, const PlanOptions& options);
 
 // "heap 0: 24.0 GiB, device", one line a heap.
 std::vector<std::string> heap_table(const DeviceDescription& d);

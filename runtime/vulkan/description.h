@@ -11,9 +11,18 @@ namespace modelc::vulkan {
 
 enum class DeviceKind : std::uint8_t { other, integrated, discrete, virtual_gpu, cpu };
 
-struct MemoryHeap { std::uint64_t bytes = 0; bool device_local = false; };
-struct MemoryType { std::uint32_t heap = 0; bool device_local = false, host_visible = false, coherent = false, cached = false; };
-struct QueueFamily { std::uint32_t count = 0; bool compute = false, transfer = false, graphics = false; };
+struct MemoryHeap {
+  std::uint64_t bytes = 0;
+  bool device_local = false;
+};
+struct MemoryType {
+  std::uint32_t heap = 0;
+  bool device_local = false, host_visible = false, coherent = false, cached = false;
+};
+struct QueueFamily {
+  std::uint32_t count = 0;
+  bool compute = false, transfer = false, graphics = false;
+};
 
 struct DeviceDescription {
   std::string name, driver;                                // "llvmpipe (LLVM 15.0.6, 256 bits)", "llvmpipe Mesa 22.3.6"

@@ -17,8 +17,7 @@ Error refused(const DeviceDescription& d, const std::string& what) {
 }
 
 // The first type that has what is wanted; where none has, the first that has what is needed.
-template <class Needed, class Wanted>
-std::optional<std::uint32_t> choose_type(const DeviceDescription& d, Needed needed, Wanted wanted) {
+template <class Needed, class Wanted> std::optional<std::uint32_t> choose_type(const DeviceDescription& d, Needed needed, Wanted wanted) {
   std::optional<std::uint32_t> best;
   std::uint64_t best_bytes = 0;
   bool best_wanted = false;
@@ -56,11 +55,11 @@ Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& op
   if (d.max_push_bytes < push_bytes)
     return refused(d, "it has " + std::to_string(d.max_push_bytes) + " bytes of push constants; 128 are needed");
   if (d.max_group_size < matmul_group || d.max_group_x < matmul_group)
-    return refused(d, "its workgroups have at most " + std::to_string(std::min(d.max_group_size, d.max_group_x)) +
-                      " invocations; 64 are needed");
+    return refused(
+        d, "its workgroups have at most " + std::to_string(std::min(d.max_group_size, d.max_group_x)) + " invocations; 64 are needed");
   if (d.shared_bytes < matmul_shared)
     return refused(d, "a workgroup has " + grouped(std::uint64_t{d.shared_bytes}) + " bytes of shared memory; " +
-                      grouped(std::uint64_t{matmul_shared}) + " are needed");
+                          grouped(std::uint64_t{matmul_shared}) + " are needed");
 
   // A family that computes and draws nothing leaves the screen alone; else any that computes.
   std::optional<std::uint32_t> family;
@@ -74,10 +73,11 @@ Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& op
 
   const auto any = [](const MemoryType&) { return true; };
   const auto device = choose_type(d, any, [](const MemoryType& t) { return t.device_local; });
-  const auto upload = choose_type(d, [](const MemoryType& t) { return t.host_visible && t.coherent; },
-                                  [](const MemoryType& t) { return !t.device_local && !t.cached; });
-  const auto readback = choose_type(d, [](const MemoryType& t) { return t.host_visible && t.coherent; },
-                                    [](const MemoryType& t) { return t.cached; });
+  const auto upload = choose_type(
+      d, [](const MemoryType& t) { return t.host_visible && t.coherent; },
+      [](const MemoryType& t) { return !t.device_local && !t.cached; });
+  const auto readback = choose_type(
+      d, [](const MemoryType& t) { return t.host_visible && t.coherent; }, [](const MemoryType& t) { return t.cached; });
   if (!device || !upload || !readback) return refused(d, "the host sees none of its memory");
   p.device_type = *device;
   p.upload_type = *upload;

@@ -51,7 +51,9 @@ std::optional<std::array<std::uint32_t, 3>> fold_groups(std::uint64_t groups, co
 
 // Rows of `row_bytes` bytes, the first at byte `at` of its buffer, cut so that each piece fits one binding, which begins
 // at a multiple of `alignment`. Empty where one row does not fit.
-struct RowPiece { std::int64_t first = 0, rows = 0; };
+struct RowPiece {
+  std::int64_t first = 0, rows = 0;
+};
 std::vector<RowPiece> split_rows(std::int64_t at, std::int64_t rows, std::int64_t row_bytes, const DevicePlan& plan);
 
 }  // namespace modelc::vulkan

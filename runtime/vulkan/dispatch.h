@@ -46,13 +46,19 @@ struct Dispatch {
     bindings.push_back({t, bytes, reads, writes});
     return *this;
   }
-  Dispatch& constant(std::uint32_t v) { constants.push_back(v); return *this; }
+  Dispatch& constant(std::uint32_t v) {
+    constants.push_back(v);
+    return *this;
+  }
   Dispatch& push(std::int64_t v) {
     assert(v >= 0 && v <= 0xFFFFFFFFLL);
     arguments.push_back(static_cast<std::uint32_t>(v));
     return *this;
   }
-  Dispatch& push_real(float v) { arguments.push_back(std::bit_cast<std::uint32_t>(v)); return *this; }
+  Dispatch& push_real(float v) {
+    arguments.push_back(std::bit_cast<std::uint32_t>(v));
+    return *this;
+  }
   // An invocation for each of `count`.
   Dispatch& each(std::int64_t count, std::uint32_t size) {
     group_size = size;

@@ -18,11 +18,14 @@ Result<std::vector<DeviceInfo>> vulkan_devices() {
     info.description = d.name + ", " + vulkan::name_of(d.kind) + ", Vulkan " + std::to_string(d.version_major) + "." +
                        std::to_string(d.version_minor) + ", " + d.driver;
     info.limits = vulkan::heap_table(d);
-    info.limits.push_back("a piece of memory: at most " + human_bytes(d.max_allocation) + "; a shader sees " + human_bytes(d.max_storage_range) + " of it");
+    info.limits.push_back("a piece of memory: at most " + human_bytes(d.max_allocation) + "; a shader sees " +
+                          human_bytes(d.max_storage_range) + " of it");
     info.limits.push_back("workgroups: " + std::to_string(d.max_group_size) + " invocations, " + human_bytes(d.shared_bytes) + " shared; " +
                           std::to_string(d.max_groups[0]) + " along an axis");
     std::vector<std::string> features;
-    const auto feature = [&](bool has, std::string text) { if (has) features.push_back(std::move(text)); };
+    const auto feature = [&](bool has, std::string text) {
+      if (has) features.push_back(std::move(text));
+    };
     feature(d.subgroup_arithmetic, "subgroups of " + std::to_string(d.subgroup_size));
     feature(d.float16, "float16");
     feature(d.int8, "int8");

@@ -39,7 +39,9 @@ Result<Block> Memory::make(std::uint64_t bytes, std::uint32_t type, bool mapped)
     // The plan's type is not for buffers: the first that is, and that the host sees if it has to.
     const auto& types = c_.description.types;
     std::uint32_t other = 0;
-    while (other < types.size() && ((needs.memoryTypeBits >> other & 1) == 0 || (mapped && !(types[other].host_visible && types[other].coherent)))) ++other;
+    while (other < types.size() &&
+           ((needs.memoryTypeBits >> other & 1) == 0 || (mapped && !(types[other].host_visible && types[other].coherent))))
+      ++other;
     if (other == types.size()) return give_up(VK_ERROR_FEATURE_NOT_PRESENT, "a type of memory for a buffer");
     type = other;
   }
@@ -54,7 +56,8 @@ Result<Block> Memory::make(std::uint64_t bytes, std::uint32_t type, bool mapped)
   if (const VkResult r = c_.f.BindBufferMemory(c_.device, b.buffer, b.memory, 0); r != VK_SUCCESS) return give_up(r, "binding memory");
   if (mapped) {
     void* host = nullptr;
-    if (const VkResult r = c_.f.MapMemory(c_.device, b.memory, 0, VK_WHOLE_SIZE, 0, &host); r != VK_SUCCESS) return give_up(r, "mapping memory");
+    if (const VkResult r = c_.f.MapMemory(c_.device, b.memory, 0, VK_WHOLE_SIZE, 0, &host); r != VK_SUCCESS)
+      return give_up(r, "mapping memory");
     b.host = static_cast<std::byte*>(host);
   }
   return b;
@@ -65,9 +68,12 @@ Result<Block> Memory::host_block(std::uint64_t bytes, std::uint32_t type) const 
 Result<GpuBuffer*> Memory::allocate(std::int64_t size, const Device* owner) {
   const std::uint64_t alignment = c_.plan.alignment;
   if (size < 0 || static_cast<std::uint64_t>(size) > c_.plan.largest_tensor - std::min(c_.plan.largest_tensor, alignment))
-    return Error{"tensor-size", c_.description.name + ": a tensor of " + grouped(size) + " bytes; one piece of memory has at most " +
-                 grouped(c_.plan.largest_tensor), heap_table(c_.description), "fewer tokens in a call, or another device"};
-  const std::uint64_t bytes = std::max<std::uint64_t>((static_cast<std::uint64_t>(size) + alignment - 1) / alignment * alignment, alignment);
+    return Error{"tensor-size",
+                 c_.description.name + ": a tensor of " + grouped(size) + " bytes; one piece of memory has at most " +
+                     grouped(c_.plan.largest_tensor),
+                 heap_table(c_.description), "fewer tokens in a call, or another device"};
+  const std::uint64_t bytes =
+      std::max<std::uint64_t>((static_cast<std::uint64_t>(size) + alignment - 1) / alignment * alignment, alignment);
   Block* block = nullptr;
   std::uint64_t begin = 0;
   // Best fit; what is as large as a block has one of its own.

@@ -39,8 +39,8 @@ void VulkanDevice::map(const MapKernel& f, std::span<const Tensor> inputs, const
   assert(inputs.size() <= MapArgs::max_inputs);
   if (out.count() == 0) return;
   if (f.shader.bytes == 0)
-    return recorder_->fail(Error{"no-shader", std::string("the expression ") + f.name + " was built without a shader", {},
-                                 "build the model with --backend vulkan"});
+    return recorder_->fail(Error{
+        "no-shader", std::string("the expression ") + f.name + " was built without a shader", {}, "build the model with --backend vulkan"});
   const int rank = out.shape.rank();
   Axes axes(inputs.size());
   std::vector<std::vector<std::int64_t>> strides(static_cast<std::size_t>(rank), std::vector<std::int64_t>(inputs.size(), 0));

@@ -19,7 +19,10 @@ class Pipelines {
   Pipelines(const Pipelines&) = delete;
   ~Pipelines();                                            // writes the cache when it has grown
 
-  struct Layout { VkDescriptorSetLayout set = VK_NULL_HANDLE; VkPipelineLayout pipeline = VK_NULL_HANDLE; };
+  struct Layout {
+    VkDescriptorSetLayout set = VK_NULL_HANDLE;
+    VkPipelineLayout pipeline = VK_NULL_HANDLE;
+  };
   // Of shaders with so many storage buffers.
   Result<Layout> layout(std::size_t bindings);
   // The pipeline that the dispatch needs.

@@ -31,8 +31,11 @@ void VulkanDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tens
     const std::string encoding(name(b.encoding));
     const auto pieces = split_rows(b.data.offset, b.rows, b.row_bytes, c_->plan);
     if (pieces.empty() && b.rows > 0)
-      return recorder_->fail(Error{"tensor-size", "a product with rows of " + std::to_string(b.row_bytes) + " bytes, and a shader sees " +
-                                   std::to_string(c_->plan.binding_bytes), {}, {}});
+      return recorder_->fail(Error{
+          "tensor-size",
+          "a product with rows of " + std::to_string(b.row_bytes) + " bytes, and a shader sees " + std::to_string(c_->plan.binding_bytes),
+          {},
+          {}});
     for (const RowPiece& piece : pieces) {
       const bool few = m <= few_tokens;
       const bool lanes = few && has("matvec_" + encoding + "_subgroup");
@@ -76,8 +79,11 @@ void VulkanDevice::chosen_product(const Tensor& x, std::int64_t per_row, const M
     const bool lanes = has("chosen_" + encoding + "_subgroup");
     const auto pieces = split_rows(b.data.offset, b.rows, b.row_bytes, c_->plan);
     if (pieces.empty() && b.rows > 0)
-      return recorder_->fail(Error{"tensor-size", "a product with rows of " + std::to_string(b.row_bytes) + " bytes, and a shader sees " +
-                                   std::to_string(c_->plan.binding_bytes), {}, {}});
+      return recorder_->fail(Error{
+          "tensor-size",
+          "a product with rows of " + std::to_string(b.row_bytes) + " bytes, and a shader sees " + std::to_string(c_->plan.binding_bytes),
+          {},
+          {}});
     for (const RowPiece& piece : pieces) {
       Dispatch d = shader("chosen_" + encoding + (lanes ? "_subgroup" : ""));
       Tensor data = b.data;
@@ -107,7 +113,8 @@ void VulkanDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& 
   const Tensor inputs[] = {gate, up};
   map(f, inputs, hidden);
   chosen_product(hidden, 1, *args.down, args.experts, args.down_bias, chosen, results);
-  run(shader("combine").read(results).read(weights).write(out).push(pairs / k).push(k).push(d).each(pairs / k * d, c_->plan.elements_group));
+  run(shader("combine").read(results).read(weights).write(out).push(pairs / k).push(k).push(d).each(pairs / k * d,
+                                                                                                    c_->plan.elements_group));
 }
 
 void VulkanDevice::conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) {

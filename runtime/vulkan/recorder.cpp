@@ -35,7 +35,8 @@ Status Recorder::prepare() {
     info.commandPool = pool_;
     info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
     info.commandBufferCount = 1;
-    if (const VkResult r = c_.f.AllocateCommandBuffers(c_.device, &info, &s.commands); r != VK_SUCCESS) return c_.failed(r, "a command buffer");
+    if (const VkResult r = c_.f.AllocateCommandBuffers(c_.device, &info, &s.commands); r != VK_SUCCESS)
+      return c_.failed(r, "a command buffer");
     VkFenceCreateInfo fence{};
     fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
     if (const VkResult r = c_.f.CreateFence(c_.device, &fence, nullptr, &s.fence); r != VK_SUCCESS) return c_.failed(r, "a fence");
@@ -139,8 +140,8 @@ bool Recorder::end(VkCommandBuffer commands) {
   host.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
   host.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
   host.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-  c_.f.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-                          VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &host, 0, nullptr, 0, nullptr);
+  c_.f.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
+                          &host, 0, nullptr, 0, nullptr);
   return check(c_.f.EndCommandBuffer(commands), "recording commands");
 }
 
@@ -283,7 +284,8 @@ bool Recorder::record(Recorded& r) {
     order(r.commands, i.ranges, since);
     c_.f.CmdBindPipeline(r.commands, VK_PIPELINE_BIND_POINT_COMPUTE, i.pipeline);
     c_.f.CmdBindDescriptorSets(r.commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout->pipeline, 0, 1, &set, 0, nullptr);
-    c_.f.CmdPushConstants(r.commands, layout->pipeline, VK_SHADER_STAGE_COMPUTE_BIT, 0, static_cast<std::uint32_t>(i.push.size() * 4), i.push.data());
+    c_.f.CmdPushConstants(r.commands, layout->pipeline, VK_SHADER_STAGE_COMPUTE_BIT, 0, static_cast<std::uint32_t>(i.push.size() * 4),
+                          i.push.data());
     c_.f.CmdDispatch(r.commands, i.groups[0], i.groups[1], i.groups[2]);
   }
   r.barriers = counts.barriers - before;
@@ -359,10 +361,12 @@ void Recorder::dispatch(const Dispatch& d) {
   };
   const std::size_t n = d.bindings.size();
   if (n > c_.plan.max_bindings)
-    return too_much("vulkan-limit", "sees " + std::to_string(n) + " buffers, and the device lets a shader see " +
-                    std::to_string(c_.plan.max_bindings), "run on another device");
+    return too_much("vulkan-limit",
+                    "sees " + std::to_string(n) + " buffers, and the device lets a shader see " + std::to_string(c_.plan.max_bindings),
+                    "run on another device");
   const auto groups = fold_groups(d.groups, c_.plan.max_groups);
-  if (!groups) return too_much("vulkan-limit", "needs " + grouped(d.groups) + " workgroups, more than the device has", "fewer tokens in a call");
+  if (!groups)
+    return too_much("vulkan-limit", "needs " + grouped(d.groups) + " workgroups, more than the device has", "fewer tokens in a call");
   if (n + d.arguments.size() > Dispatch::max_words) return too_much("vulkan-limit", "has more than 128 bytes of arguments", {});
 
   Item item;
@@ -379,8 +383,10 @@ void Recorder::dispatch(const Dispatch& d) {
     r.begin = aligned;
     r.end = (r.end + 3) / 4 * 4;                           // shaders read whole words
     if (r.end - r.begin > c_.plan.binding_bytes)
-      return too_much("tensor-size", "needs " + grouped(r.end - r.begin) + " bytes of one tensor at once, and a shader sees " +
-                      grouped(c_.plan.binding_bytes), "fewer tokens in a call, or another device");
+      return too_much(
+          "tensor-size",
+          "needs " + grouped(r.end - r.begin) + " bytes of one tensor at once, and a shader sees " + grouped(c_.plan.binding_bytes),
+          "fewer tokens in a call, or another device");
     item.ranges.push_back(r);
   }
   std::copy(d.arguments.begin(), d.arguments.end(), item.push.begin() + static_cast<std::ptrdiff_t>(n));
@@ -426,7 +432,8 @@ void Recorder::upload(std::span<const std::byte> from, const Tensor& t) {
   std::uint64_t done = 0;
   while (done < from.size() && !failure_) {
     // What fills a slice, or what is left of this one.
-    const std::uint64_t left = open_ ? slots_[current_].staging.bytes - std::min(slots_[current_].staged, slots_[current_].staging.bytes) : 0;
+    const std::uint64_t left =
+        open_ ? slots_[current_].staging.bytes - std::min(slots_[current_].staged, slots_[current_].staging.bytes) : 0;
     const std::uint64_t room = left >= 64 * 1024 ? left : c_.plan.staging_bytes;
     const std::uint64_t bytes = std::min<std::uint64_t>(from.size() - done, room);
     const auto at = stage(bytes);
@@ -453,7 +460,8 @@ Status Recorder::download(const Tensor& t, std::span<std::byte> to) {
     if (open()) {
       last_ = "download";
       const std::uint64_t begin = range(t, t.size(), true, false).begin + done;
-      const Range both[] = {{range(t, t.size(), true, false).buffer, begin, begin + bytes, true, false}, {readback_.buffer, 0, bytes, false, true}};
+      const Range both[] = {{range(t, t.size(), true, false).buffer, begin, begin + bytes, true, false},
+                            {readback_.buffer, 0, bytes, false, true}};
       order(slots_[current_].commands, both, since_);
       const VkBufferCopy region = {begin, 0, bytes};
       c_.f.CmdCopyBuffer(slots_[current_].commands, both[0].buffer, readback_.buffer, 1, &region);

@@ -45,12 +45,16 @@ class Recorder {
   std::span<std::uint32_t> fault_words() { return {reinterpret_cast<std::uint32_t*>(faults_.host), 4}; }
 
   bool failed() const { return failure_.has_value(); }
-  void fail(Error e) { if (!failure_) failure_ = std::move(e); }
+  void fail(Error e) {
+    if (!failure_) failure_ = std::move(e);
+  }
   bool lost() const { return lost_; }
 
   std::int64_t fail_submit = 0;                            // for tests: the k-th submission from now on fails; 0: none
   bool replay = true;                                      // false: everything is recorded each time
-  struct Counts { std::uint64_t dispatches = 0, copies = 0, barriers = 0, submissions = 0, replayed = 0, uploaded = 0; } counts;
+  struct Counts {
+    std::uint64_t dispatches = 0, copies = 0, barriers = 0, submissions = 0, replayed = 0, uploaded = 0;
+  } counts;
 
  private:
   Recorder(const Context& c, Memory& memory, Pipelines& pipelines) : c_(c), memory_(memory), pipelines_(pipelines) {}
@@ -119,7 +123,10 @@ class Recorder {
   std::uint64_t work_ = 0;
   std::vector<std::unique_ptr<Recorded>> recorded_;
   std::uint64_t serial_ = 0, done_ = 0;                    // the last submission; up to which all are done
-  struct Retired { GpuBuffer* buffer; std::uint64_t after; };
+  struct Retired {
+    GpuBuffer* buffer;
+    std::uint64_t after;
+  };
   std::vector<Retired> retired_;
   Block faults_, readback_;
   Buffer faults_buffer_;

@@ -9,23 +9,50 @@ namespace modelc::vulkan {
 void VulkanDevice::rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out) {
   const std::int64_t n = width_of(x), rows = rows_of(x);
   assert(out.count() == x.count() && (!w || w.count() == n));
-  run(shader("rms_norm").read(x).read(w).write(out).constant(w ? 1 : 0).push(rows).push(n).push_real(args.eps)
-          .push_real(args.offset).group_each(rows, c_->plan.row_group, n));
+  run(shader("rms_norm")
+          .read(x)
+          .read(w)
+          .write(out)
+          .constant(w ? 1 : 0)
+          .push(rows)
+          .push(n)
+          .push_real(args.eps)
+          .push_real(args.offset)
+          .group_each(rows, c_->plan.row_group, n));
 }
 
 void VulkanDevice::add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
                                 const Tensor& out) {
   const std::int64_t n = width_of(x), rows = rows_of(x);
   assert(y.count() == x.count() && sum.count() == x.count() && out.count() == x.count() && (!w || w.count() == n));
-  run(shader("add_rms_norm").read(x).read(w).write(out).read(y).update(sum).constant(w ? 1 : 0).push(rows).push(n)
-          .push_real(args.eps).push_real(args.offset).group_each(rows, c_->plan.row_group, n));
+  run(shader("add_rms_norm")
+          .read(x)
+          .read(w)
+          .write(out)
+          .read(y)
+          .update(sum)
+          .constant(w ? 1 : 0)
+          .push(rows)
+          .push(n)
+          .push_real(args.eps)
+          .push_real(args.offset)
+          .group_each(rows, c_->plan.row_group, n));
 }
 
 void VulkanDevice::layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) {
   const std::int64_t n = width_of(x), rows = rows_of(x);
   assert(out.count() == x.count() && (!w || w.count() == n) && (!b || b.count() == n));
-  run(shader("layer_norm").read(x).read(w).write(out).read(b).constant(w ? 1 : 0).constant(b ? 1 : 0).push(rows).push(n)
-          .push_real(args.eps).group_each(rows, c_->plan.row_group, n));
+  run(shader("layer_norm")
+          .read(x)
+          .read(w)
+          .write(out)
+          .read(b)
+          .constant(w ? 1 : 0)
+          .constant(b ? 1 : 0)
+          .push(rows)
+          .push(n)
+          .push_real(args.eps)
+          .group_each(rows, c_->plan.row_group, n));
 }
 
 void VulkanDevice::rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) {
@@ -33,8 +60,17 @@ void VulkanDevice::rope(const Tensor& x, const Tensor& cos, const Tensor& sin, P
   const std::int64_t tokens = x.shape[0], d = x.shape[-1], half = cos.shape[1];
   if (x.count() == 0) return;
   const std::int64_t rows = x.count() / d;
-  run(shader("rope").read(x).read(cos).read(sin).write(out).constant(pairs == Pairs::adjacent ? 1 : 0).push(rows)
-          .push(rows / tokens).push(d).push(half).each(rows * (d - half), c_->plan.elements_group));
+  run(shader("rope")
+          .read(x)
+          .read(cos)
+          .read(sin)
+          .write(out)
+          .constant(pairs == Pairs::adjacent ? 1 : 0)
+          .push(rows)
+          .push(rows / tokens)
+          .push(d)
+          .push(half)
+          .each(rows * (d - half), c_->plan.elements_group));
 }
 
 void VulkanDevice::reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out) {
@@ -75,26 +111,50 @@ void VulkanDevice::take(const Matrix& table, const Tensor& rows, float scale, co
   for (const RowBlock& b : table.blocks) {
     const auto pieces = split_rows(b.data.offset, b.rows, b.row_bytes, c_->plan);
     if (pieces.empty() && b.rows > 0)
-      return recorder_->fail(Error{"tensor-size", "a row of " + std::to_string(b.row_bytes) + " bytes is taken, and a shader sees " +
-                                   std::to_string(c_->plan.binding_bytes), {}, {}});
+      return recorder_->fail(
+          Error{"tensor-size",
+                "a row of " + std::to_string(b.row_bytes) + " bytes is taken, and a shader sees " + std::to_string(c_->plan.binding_bytes),
+                {},
+                {}});
     for (const RowPiece& piece : pieces) {
       Tensor data = b.data;
       data.offset += piece.first * b.row_bytes;
-      run(shader("take_" + std::string(name(b.encoding))).bind(data, piece.rows * b.row_bytes, true, false).read(rows).write(out)
-              .update(recorder_->faults()).push(count).push(n).push(b.row_bytes).push(b.first + piece.first).push(piece.rows)
-              .push(table.rows()).push_real(scale).each(count * ((n + 7) / 8), c_->plan.elements_group));
+      run(shader("take_" + std::string(name(b.encoding)))
+              .bind(data, piece.rows * b.row_bytes, true, false)
+              .read(rows)
+              .write(out)
+              .update(recorder_->faults())
+              .push(count)
+              .push(n)
+              .push(b.row_bytes)
+              .push(b.first + piece.first)
+              .push(piece.rows)
+              .push(table.rows())
+              .push_real(scale)
+              .each(count * ((n + 7) / 8), c_->plan.elements_group));
     }
   }
 }
 
-void VulkanDevice::route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen,
-                         const Tensor& weights) {
+void VulkanDevice::route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights) {
   const std::int64_t n = scores.shape[-1], k = chosen.shape[-1], rows = n > 0 ? scores.count() / n : 0;
   assert(chosen.dtype == DType::i32 && weights.count() == chosen.count() && k <= n && k >= 1);
   if (args.groups > 64) return not_there("route over " + std::to_string(args.groups) + " groups (it has at most 64)");
-  run(shader("route").read(scores).read(bias).update(chosen).update(weights).constant(bias ? 1 : 0).constant(args.top2_sum ? 1 : 0)
-          .constant(args.renormalize ? 1 : 0).push(rows).push(n).push(k).push(args.groups).push(args.keep_groups)
-          .push_real(args.scale).each(rows, c_->plan.elements_group));
+  run(shader("route")
+          .read(scores)
+          .read(bias)
+          .update(chosen)
+          .update(weights)
+          .constant(bias ? 1 : 0)
+          .constant(args.top2_sum ? 1 : 0)
+          .constant(args.renormalize ? 1 : 0)
+          .push(rows)
+          .push(n)
+          .push(k)
+          .push(args.groups)
+          .push(args.keep_groups)
+          .push_real(args.scale)
+          .each(rows, c_->plan.elements_group));
 }
 
 }  // namespace modelc::vulkan

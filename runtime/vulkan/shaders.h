@@ -10,7 +10,11 @@ namespace modelc::vulkan {
 // Features of a device that a variant cannot do without.
 enum Needs : std::uint32_t {
   needs_subgroup = 1,                                      // sums over a subgroup, in compute shaders, all lanes there
-  needs_int8 = 2, needs_int16 = 4, needs_float16 = 8, needs_storage16 = 16, needs_storage8 = 32,
+  needs_int8 = 2,
+  needs_int16 = 4,
+  needs_float16 = 8,
+  needs_storage16 = 16,
+  needs_storage8 = 32,
 };
 
 struct EmbeddedShader {

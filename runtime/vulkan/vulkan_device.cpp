@@ -23,11 +23,12 @@ Result<std::unique_ptr<VulkanDevice>> VulkanDevice::open(const VulkanOptions& op
   auto devices = physical_devices(**instance);
   if (!devices) return std::move(devices.error());
   if (devices->empty())
-    return Error{"no-vulkan", "Vulkan is there and no device with it", {},
-                 "install a driver (Debian: mesa-vulkan-drivers), or run on the CPU"};
+    return Error{
+        "no-vulkan", "Vulkan is there and no device with it", {}, "install a driver (Debian: mesa-vulkan-drivers), or run on the CPU"};
   if (options.device < 0 || static_cast<std::size_t>(options.device) >= devices->size()) {
     std::vector<std::string> list;
-    for (std::size_t i = 0; i < devices->size(); ++i) list.push_back("vulkan:" + std::to_string(i) + " is " + describe(**instance, (*devices)[i]).name);
+    for (std::size_t i = 0; i < devices->size(); ++i)
+      list.push_back("vulkan:" + std::to_string(i) + " is " + describe(**instance, (*devices)[i]).name);
     return Error{"device-name", "there is no device vulkan:" + std::to_string(options.device), list, "`modelc devices` lists them"};
   }
   PlanOptions plan;
@@ -77,8 +78,11 @@ void VulkanDevice::free(const Buffer* buffer) {
 
 Result<const Buffer*> VulkanDevice::place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) {
   if (size < 0 || at > file->size() || static_cast<std::uint64_t>(size) > file->size() - at)
-    return Error{"file-shrunk", file->path() + " has " + grouped(static_cast<std::uint64_t>(file->size())) +
-                 " bytes, and no " + grouped(size) + " of them from " + grouped(at) + " on", {}, {}};
+    return Error{"file-shrunk",
+                 file->path() + " has " + grouped(static_cast<std::uint64_t>(file->size())) + " bytes, and no " + grouped(size) +
+                     " of them from " + grouped(at) + " on",
+                 {},
+                 {}};
   auto buffer = allocate(size);
   if (!buffer) {
     buffer.error().notes.insert(buffer.error().notes.begin(), "for " + grouped(size) + " bytes of " + file->path());
@@ -134,8 +138,10 @@ Status VulkanDevice::check_faults() {
   const auto words = recorder_->fault_words();
   if (words[0] == 0) return {};
   const bool expert = words[0] == 2;
-  const Error e{"index-range", (expert ? "expert " : "row ") + std::to_string(static_cast<std::int32_t>(words[1])) +
-                (expert ? " is chosen of " : " is taken of ") + grouped(std::uint64_t{words[2]}), {},
+  const Error e{"index-range",
+                (expert ? "expert " : "row ") + std::to_string(static_cast<std::int32_t>(words[1])) +
+                    (expert ? " is chosen of " : " is taken of ") + grouped(std::uint64_t{words[2]}),
+                {},
                 "the model computes an index that its own type does not allow"};
   std::fill(words.begin(), words.end(), 0U);
   return e;
@@ -143,8 +149,12 @@ Status VulkanDevice::check_faults() {
 
 Result<std::unique_ptr<StateStore>> VulkanDevice::reserve(const StateSlot& slot, std::int64_t capacity, int sequences) {
   if (slot.kind == StateSlot::Kind::latent_cache || slot.dtype != DType::f32)
-    return Error{"state-kind", slot.kind == StateSlot::Kind::latent_cache ? "a cache of latents is not carried out by the Vulkan device"
-                               : "a state of " + std::string(name(slot.dtype)) + " is not carried out by the Vulkan device", {}, {}};
+    return Error{"state-kind",
+                 slot.kind == StateSlot::Kind::latent_cache
+                     ? "a cache of latents is not carried out by the Vulkan device"
+                     : "a state of " + std::string(name(slot.dtype)) + " is not carried out by the Vulkan device",
+                 {},
+                 {}};
   if (slot.kind != StateSlot::Kind::kv_cache) {
     auto state = SlotState::make(*this, slot, sequences);
     if (!state) return std::move(state.error());
@@ -154,8 +164,11 @@ Result<std::unique_ptr<StateStore>> VulkanDevice::reserve(const StateSlot& slot,
   std::int64_t rows = 0, key_bytes = 0, value_bytes = 0;
   if (capacity > (std::int64_t{1} << 40) || __builtin_mul_overflow(capacity * 4, static_cast<std::int64_t>(sequences) * heads, &rows) ||
       __builtin_mul_overflow(rows, dim, &key_bytes) || __builtin_mul_overflow(rows, value_dim, &value_bytes))
-    return Error{"out-of-memory", "a cache of " + grouped(capacity) + " positions for " +
-                 counted(static_cast<std::uint64_t>(sequences), "sequence") + " passes all memory", {}, {}};
+    return Error{"out-of-memory",
+                 "a cache of " + grouped(capacity) + " positions for " + counted(static_cast<std::uint64_t>(sequences), "sequence") +
+                     " passes all memory",
+                 {},
+                 {}};
   auto keys = allocate(key_bytes);
   if (!keys) return std::move(keys.error());
   auto values = allocate(value_bytes);
@@ -184,7 +197,8 @@ Dispatch VulkanDevice::shader(const std::string& name) const {
 }
 
 void VulkanDevice::not_there(const std::string& operation) {
-  recorder_->fail(Error{"vulkan-operation", "the Vulkan device has no " + operation + " yet", {}, "run this model on the CPU: --device cpu"});
+  recorder_->fail(
+      Error{"vulkan-operation", "the Vulkan device has no " + operation + " yet", {}, "run this model on the CPU: --device cpu"});
 }
 
 }  // namespace modelc::vulkan

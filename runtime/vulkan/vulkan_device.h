@@ -40,22 +40,19 @@ class VulkanDevice final : public Device {
   void take(const Matrix& table, const Tensor& rows, float scale, const Tensor& out) override;
   void take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) override;
   void rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out) override;
-  void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
-                    const Tensor& out) override;
+  void add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum, const Tensor& out) override;
   void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) override;
   void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) override;
   void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) override;
   void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) override;
-  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args,
-              const Tensor& out) override;
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) override;
   void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) override;
   void copy(const Tensor& from, const Tensor& to) override;
   void copy_strided(const Strided& from, const Strided& to) override;
   void fill(double value, const Tensor& out) override;
   void reduce(Reduction kind, const Tensor& x, const ReduceArgs& args, const Tensor& out) override;
-  void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen,
-             const Tensor& weights) override;
+  void route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights) override;
   void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args, const MapKernel& f,
                const Tensor& out) override;
   void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) override;

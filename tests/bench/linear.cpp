@@ -31,8 +31,7 @@ double now() {
 }
 
 // Median seconds of f() after a warm-up, over about half a second.
-template <class F>
-double seconds(F&& f) {
+template <class F> double seconds(F&& f) {
   f();
   std::vector<double> times;
   const double begin = now();
@@ -48,8 +47,7 @@ double seconds(F&& f) {
 volatile float sink = 0;
 
 // One stream a thread, or four that lie far apart: the faster is what memory gives.
-template <int streams>
-double read_seconds(ThreadTeam& team, const std::byte* data, std::int64_t size) {
+template <int streams> double read_seconds(ThreadTeam& team, const std::byte* data, std::int64_t size) {
   const std::int64_t piece = 1024 * 1024, apart = piece / streams;
   return seconds([&] {
     team.run(size / piece, 1, [&](std::int64_t begin, std::int64_t end, int) {
@@ -117,8 +115,7 @@ Matrices matrices(Device& device, Encoding encoding, std::int64_t n, std::int64_
     if (encoding == Encoding::f32) std::memcpy(to + i * 4, from + i, 4);
     else std::memcpy(to + i * 2, &h, 2);
   }
-  for (std::int64_t c = 1; c < copies; ++c)
-    std::memcpy(to + c * m.bytes_of_one, to, static_cast<std::size_t>(m.bytes_of_one));
+  for (std::int64_t c = 1; c < copies; ++c) std::memcpy(to + c * m.bytes_of_one, to, static_cast<std::size_t>(m.bytes_of_one));
   for (std::int64_t c = 0; c < copies; ++c) {
     Matrix w;
     w.columns = k;
@@ -135,8 +132,7 @@ Matrices matrices(Device& device, Encoding encoding, std::int64_t n, std::int64_
   return m;
 }
 
-void linear_line(Device& device, ThreadTeam& team, Encoding encoding, std::int64_t m, std::int64_t n, std::int64_t k,
-                 double peak) {
+void linear_line(Device& device, ThreadTeam& team, Encoding encoding, std::int64_t m, std::int64_t n, std::int64_t k, double peak) {
   Matrices w = matrices(device, encoding, n, k);
   const Tensor x = tensor(device, {m, k}), out = tensor(device, {m, n});
   const double all = static_cast<double>(w.bytes_of_one) * static_cast<double>(w.all.size());
@@ -146,23 +142,20 @@ void linear_line(Device& device, ThreadTeam& team, Encoding encoding, std::int64
     const double s = seconds([&] {
       for (const Matrix& one : w.all) device.linear(x, one, {&out, 1}, {});
     });
-    std::printf("%-5s [%4ld,%5ld] x [%5ld,%5ld]  %7.2f GB/s  read %7.2f GB/s  share %.2f\n", name(encoding).data(),
-                static_cast<long>(m), static_cast<long>(k), static_cast<long>(n), static_cast<long>(k), all / s / 1e9,
-                all / read / 1e9, read / s);
+    std::printf("%-5s [%4ld,%5ld] x [%5ld,%5ld]  %7.2f GB/s  read %7.2f GB/s  share %.2f\n", name(encoding).data(), static_cast<long>(m),
+                static_cast<long>(k), static_cast<long>(n), static_cast<long>(k), all / s / 1e9, all / read / 1e9, read / s);
   } else {
     std::size_t next = 0;
     const double s = seconds([&] { device.linear(x, w.all[next++ % w.all.size()], {&out, 1}, {}); });
-    std::printf("%-5s [%4ld,%5ld] x [%5ld,%5ld]  %7.1f GFLOP/s  share of the peak %.2f\n", name(encoding).data(),
-                static_cast<long>(m), static_cast<long>(k), static_cast<long>(n), static_cast<long>(k), flops / s / 1e9,
-                flops / s / 1e9 / peak);
+    std::printf("%-5s [%4ld,%5ld] x [%5ld,%5ld]  %7.1f GFLOP/s  share of the peak %.2f\n", name(encoding).data(), static_cast<long>(m),
+                static_cast<long>(k), static_cast<long>(n), static_cast<long>(k), flops / s / 1e9, flops / s / 1e9 / peak);
   }
   device.free(w.all[0].blocks[0].data.buffer);
   device.free(x.buffer);
   device.free(out.buffer);
 }
 
-void attend_line(Device& device, std::int64_t tokens, std::int64_t before, std::int64_t heads, std::int64_t kv_heads,
-                 std::int64_t d) {
+void attend_line(Device& device, std::int64_t tokens, std::int64_t before, std::int64_t heads, std::int64_t kv_heads, std::int64_t d) {
   auto store = device.reserve({.sizes = {kv_heads, d, d}}, before + tokens, 1);
   if (!store) std::abort();
   auto& cache = static_cast<KvCache&>(**store);
@@ -179,12 +172,10 @@ void attend_line(Device& device, std::int64_t tokens, std::int64_t before, std::
   const Batch at = batch_of(before, tokens);
   device.append(cache, k, k, at);
   const double s = seconds([&] { device.attend(q, cache, at, {.scale = 0.125F}, out); });
-  const double pairs =
-      static_cast<double>(tokens) * (static_cast<double>(before) + static_cast<double>(tokens + 1) / 2);
+  const double pairs = static_cast<double>(tokens) * (static_cast<double>(before) + static_cast<double>(tokens + 1) / 2);
   std::printf("attend %4ld tokens after %5ld, heads %ld/%ld x %ld: %9.1f us  %6.1f GFLOP/s  %6.1f GB/s of cache\n",
-              static_cast<long>(tokens), static_cast<long>(before), static_cast<long>(heads),
-              static_cast<long>(kv_heads), static_cast<long>(d), s * 1e6,
-              4.0 * pairs * static_cast<double>(heads * d) / s / 1e9,
+              static_cast<long>(tokens), static_cast<long>(before), static_cast<long>(heads), static_cast<long>(kv_heads),
+              static_cast<long>(d), s * 1e6, 4.0 * pairs * static_cast<double>(heads * d) / s / 1e9,
               8.0 * static_cast<double>((before + tokens) * kv_heads * d) / s / 1e9);
   for (const Tensor* t : {&k0, &q, &k, &out}) device.free(t->buffer);
 }

@@ -29,7 +29,9 @@ TEST_CASE("identifiers") {
 TEST_CASE("string literals") {
   CHECK(emit::string_literal("a\"b\\c") == R"("a\"b\\c")");
   CHECK(emit::string_literal("line\nnext") == "\"line\\nnext\"");
-  CHECK(emit::string_literal(std::string("\0" "1", 2)) == "\"\\0001\"");
+  CHECK(emit::string_literal(std::string("\0"
+                                         "1",
+                                         2)) == "\"\\0001\"");
   CHECK(emit::string_literal("?\?=") == "\"?\\?=\"");
   CHECK(emit::string_literal("ä") == "\"\\303\\244\"");
 }
@@ -64,7 +66,8 @@ TEST_CASE("names that are C++'s, or the generated code's own, stay apart") {
   const std::string text =
       "language 1\nimport nn.linear\nimport nn.norm\nconfig C { class, size: dim }\n"
       "module Step(n: dim) {\n  s: Linear(n, n)\n  b: Linear(n, n)\n  product: Linear(n, n)\n  once: RMSNorm(n, eps: 1e-5)\n"
-      "  forward(x: [tokens, n]) -> [tokens, n] {\n    let int = s(x) + x\n    let result = b(once(int))\n    return product(result)\n  }\n}\n"
+      "  forward(x: [tokens, n]) -> [tokens, n] {\n    let int = s(x) + x\n    let result = b(once(int))\n    return product(result)\n  "
+      "}\n}\n"
       "model Tensor(c: C) {\n  template: Step(c.size)\n  param this: [c.class, c.size]\n"
       "  forward(operator: index(c.class)[tokens], at: Batch) -> float: f32[outputs, c.size] {\n"
       "    return take(template(take(this, operator)), at.outputs)\n  }\n}\n";
@@ -90,8 +93,7 @@ TEST_CASE("run-time axes of a model's own, whole numbers that stay whole, sizes 
   const auto files = emit::cpp(l.program, {.file = "ear", .class_name = "Ear", .name_space = "ear", .version = "1"});
   const std::string& source = files[1].text;
   CAPTURE(source);
-  for (const char* part : {"constexpr int frames = 4;", "{.name = \"frames\", .lo = 2, .hi = 3000, .by = 2}",
-                           "s.axis(axes::frames)", "modelc::map_typed<std::int32_t, std::int32_t>", ".at = modelc::CallAt::none, .advances = false",
-                           "i32("})
+  for (const char* part : {"constexpr int frames = 4;", "{.name = \"frames\", .lo = 2, .hi = 3000, .by = 2}", "s.axis(axes::frames)",
+                           "modelc::map_typed<std::int32_t, std::int32_t>", ".at = modelc::CallAt::none, .advances = false", "i32("})
     CHECK_MESSAGE(source.find(part) != std::string::npos, part);
 }

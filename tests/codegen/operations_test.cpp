@@ -76,8 +76,8 @@ void check(const std::string& text, const std::string& config, const std::map<st
   auto program = driver::compile_program(files);
   if (!program) FAIL(program.error().text());
   for (const char* threads : {"1", "2"})
-    CHECK(run({*program, "verify", "--checkpoint", folder->path(), "--threads", threads, "--expected",
-               reference + "/expected.safetensors", "--within", "2e-5"}) == "");
+    CHECK(run({*program, "verify", "--checkpoint", folder->path(), "--threads", threads, "--expected", reference + "/expected.safetensors",
+               "--within", "2e-5"}) == "");
 }
 
 }  // namespace
@@ -116,7 +116,8 @@ model Moved(c: C) {
             l2_normalize(x), v, i as f32, h
     }
 }
-)", R"({"size": 3})", inputs);
+)",
+        R"({"size": 3})", inputs);
 }
 
 TEST_CASE("routers, experts and convolutions equal the evaluator") {
@@ -155,5 +156,6 @@ model Moved(c: C) {
             best as f32, conv2d(image, w2, b2, stride: 2, padding: 1, groups: 2), conv1d(sound, w1, stride: 2, padding: 1)
     }
 }
-)", R"({"size": 9})", inputs);
+)",
+        R"({"size": 9})", inputs);
 }

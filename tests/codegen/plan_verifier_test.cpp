@@ -53,9 +53,8 @@ model M(c: C) {
 )";
 
 const std::vector<std::string>& plans() {
-  static const std::vector<std::string> all = {
-      plan_of(test::llama_graph()), example("qwen3_moe", "qwen3-moe-each"), example("vit", "vit-tiny"),
-      plan_of(test::graph_of(rest, R"({"n": 4})"))};
+  static const std::vector<std::string> all = {plan_of(test::llama_graph()), example("qwen3_moe", "qwen3-moe-each"),
+                                               example("vit", "vit-tiny"), plan_of(test::graph_of(rest, R"({"n": 4})"))};
   return all;
 }
 

@@ -174,8 +174,11 @@ class Compiled {
     const std::string reference = folder_->path() + "/reference";
     REQUIRE(std::system(("mkdir -p " + reference).c_str()) == 0);
     REQUIRE(expected.write(reference + "/expected.safetensors").ok());
-    std::vector<std::string> command = {program_,     "verify", "--checkpoint", folder_->path(), "--mode", mode,
-                                        "--expected", reference + "/expected.safetensors", "--within", fmt::format("{}", within)};
+    std::vector<std::string> command = {program_,       "verify",
+                                        "--checkpoint", folder_->path(),
+                                        "--mode",       mode,
+                                        "--expected",   reference + "/expected.safetensors",
+                                        "--within",     fmt::format("{}", within)};
     if (!isa.empty()) command.insert(command.end(), {"--isa", isa});
     std::string output;
     const auto status = driver::run_program(command, &output);
@@ -200,7 +203,9 @@ std::shared_ptr<const graph::Module> other(const std::string& policy) {
 }  // namespace
 
 TEST_CASE("a policy has its effect in generated code, line by line") {
-  struct Line { const char *policy, *without; };
+  struct Line {
+    const char *policy, *without;
+  };
   for (const auto& [policy, without] : {
            Line{"compute: bf16", ""},
            Line{"compute: f16", "compute: bf16"},

@@ -31,23 +31,27 @@ class Composer {
         "import nn.transformer\n\nconfig RandomConfig { vocab_size: dim    layers: int in 1..100 }\n\n"
         "model Composed(c: RandomConfig) {\n    context 64\n";
     for (int kind = 0; kind < 2; ++kind) {
-      s += fmt::format("    fn layer{}() = DecoderLayer({}, norm: {},\n        mixer: Attention({}, {}, {}, {}, rotary: {}{}),\n"
-                       "        ff: GatedMLP({}, {}, act: \"{}\", has_bias: {}))\n",
-                       kind, size, norm(size), size, kv * group, kv, head_dim, rotary(head_dim), attention_options(head_dim), size, ff,
-                       word({"silu", "gelu", "gelu_pytorch_tanh", "relu"}), flag());
+      s += fmt::format(
+          "    fn layer{}() = DecoderLayer({}, norm: {},\n        mixer: Attention({}, {}, {}, {}, rotary: {}{}),\n"
+          "        ff: GatedMLP({}, {}, act: \"{}\", has_bias: {}))\n",
+          kind, size, norm(size), size, kv * group, kv, head_dim, rotary(head_dim), attention_options(head_dim), size, ff,
+          word({"silu", "gelu", "gelu_pytorch_tanh", "relu"}), flag());
     }
     s += fmt::format("    model: Decoder(c.vocab_size, {}, blocks: [{} for i in 0..c.layers], final_norm: {}, scale: {})\n", size,
                      flip() ? "layer0() if i % 2 == 0 else layer1()" : "layer0()", norm(size), word({"1.0", "2.5"}));
-    s += fmt::format("    lm_head: Linear({}, c.vocab_size, has_bias: {})\n\n"
-                     "    forward(input_ids: index(c.vocab_size)[tokens], at: Batch) -> logits: f32[outputs, c.vocab_size] {{\n"
-                     "        let h = take(model(input_ids, at), at.outputs)\n        return {}\n    }}\n}}\n",
-                     size, flag(), flip() ? "softcap(lm_head(h), 3.0)" : "lm_head(h)");
+    s += fmt::format(
+        "    lm_head: Linear({}, c.vocab_size, has_bias: {})\n\n"
+        "    forward(input_ids: index(c.vocab_size)[tokens], at: Batch) -> logits: f32[outputs, c.vocab_size] {{\n"
+        "        let h = take(model(input_ids, at), at.outputs)\n        return {}\n    }}\n}}\n",
+        size, flag(), flip() ? "softcap(lm_head(h), 3.0)" : "lm_head(h)");
     return s;
   }
 
  private:
   int pick(std::initializer_list<int> of) { return *(of.begin() + static_cast<std::ptrdiff_t>(random_.next() % of.size())); }
-  std::string word(std::initializer_list<const char*> of) { return *(of.begin() + static_cast<std::ptrdiff_t>(random_.next() % of.size())); }
+  std::string word(std::initializer_list<const char*> of) {
+    return *(of.begin() + static_cast<std::ptrdiff_t>(random_.next() % of.size()));
+  }
   bool flip() { return random_.next() % 2 == 0; }
   std::string flag() { return flip() ? "true" : "false"; }
   std::string norm(int size) {
@@ -115,7 +119,8 @@ void check(std::uint64_t seed, const std::string& text) {
   std::vector<std::int64_t> ids;
   std::vector<std::int32_t> ids32;
   Random random(seed + 100);
-  for (std::int64_t i = 0; i < tokens; ++i) ids.push_back(static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(vocabulary)));
+  for (std::int64_t i = 0; i < tokens; ++i)
+    ids.push_back(static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(vocabulary)));
   for (std::int64_t id : ids) ids32.push_back(static_cast<std::int32_t>(id));
   auto batch = evaluator.batch({{.slot = 0, .tokens = tokens}}, graph::eval::Outputs::all);
   REQUIRE(batch.ok());
@@ -137,7 +142,8 @@ void check(std::uint64_t seed, const std::string& text) {
   files.push_back(emit::stock_main(lowered.program, options));
   auto program = driver::compile_program(files);
   if (!program) FAIL(program.error().text());
-  CHECK(run({*program, "verify", "--checkpoint", folder->path(), "--expected", reference + "/expected.safetensors", "--within", "2e-5"}) == "");
+  CHECK(run({*program, "verify", "--checkpoint", folder->path(), "--expected", reference + "/expected.safetensors", "--within", "2e-5"}) ==
+        "");
   CHECK(run({*program, "same", "--checkpoint", folder->path(), "--within", "1e-5", "prefill(13)", "prefill(6)+decode(7)"}) == "");
   CHECK(run({*program, "same", "--checkpoint", folder->path(), "--within", "1e-5", "batch(5,9,1)", "alone(5,9,1)"}) == "");
 }

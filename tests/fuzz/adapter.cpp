@@ -43,7 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   for (const char* module : {"q_proj", "model.layers.0.self_attn.q_proj", ""})
     fuzz::require(std::isfinite(config->scale_of(module)) && config->rank_of(module) > 0, "a scale that is no number");
-  std::ofstream(folder() + "/adapter_config.json", std::ios::binary).write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
+  std::ofstream(folder() + "/adapter_config.json", std::ios::binary)
+      .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
   const auto adapter = Adapter::open(folder());
   if (!adapter) {
     fuzz::check_error(adapter.error());

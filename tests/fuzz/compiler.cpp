@@ -154,8 +154,7 @@ void compile(std::string_view model, std::string_view config, std::string_view r
   if (!root.empty()) options.root = std::string(root);
   std::filesystem::path folder;
   if (!beside.empty()) folder = folder_beside(beside);
-  const source::FileId main =
-      sources.add("main.model", std::string(model), folder.empty() ? folder : folder / "main.model");
+  const source::FileId main = sources.add("main.model", std::string(model), folder.empty() ? folder : folder / "main.model");
   const auto imports = sema::load_imports(sources, main, options, sink);
   require((imports == nullptr) == sink.has_errors(), "no imports and no message, or both");
   if (imports == nullptr) return check_messages(sink, sources);
@@ -198,8 +197,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_tree(model);
     check_format(model, 40 + size % 100);
     compile(model, config, root, beside);
-  } catch (const std::exception& e) {
-    require(false, "an exception leaves the compiler", e.what());
-  }
+  } catch (const std::exception& e) { require(false, "an exception leaves the compiler", e.what()); }
   return 0;
 }

@@ -18,7 +18,8 @@ std::string config_struct(const plan::Program& p, const std::string& name) {
   for (const graph::ConfigFact& f : p.graph->config) {
     const std::string id = scope.unique(f.name);
     if (const auto* i = std::get_if<std::int64_t>(&f.value)) s += fmt::format("  static constexpr std::int64_t {} = {};\n", id, *i);
-    else if (const auto* d = std::get_if<double>(&f.value)) s += fmt::format("  static constexpr double {} = {};\n", id, double_literal(*d));
+    else if (const auto* d = std::get_if<double>(&f.value))
+      s += fmt::format("  static constexpr double {} = {};\n", id, double_literal(*d));
     else if (const auto* b = std::get_if<bool>(&f.value)) s += fmt::format("  static constexpr bool {} = {};\n", id, *b);
     else s += fmt::format("  static constexpr const char* {} = {};\n", id, string_literal(std::get<std::string>(f.value)));
   }
@@ -37,8 +38,8 @@ bool is_language_model(const plan::Program& p, const plan::Function& f) {
   const auto& in = f.buffers[f.inputs[0].index].type;
   const auto& out = f.buffers[f.outputs[0].index].type;
   const auto tokens = p.dims->find_axis("tokens"), outputs = p.dims->find_axis("outputs");
-  return in.index_bound && in.shape.size() == 1 && out.shape.size() == 2 && tokens && outputs &&
-         in.shape[0] == p.dims->of_axis(*tokens) && out.shape[0] == p.dims->of_axis(*outputs);
+  return in.index_bound && in.shape.size() == 1 && out.shape.size() == 2 && tokens && outputs && in.shape[0] == p.dims->of_axis(*tokens) &&
+         out.shape[0] == p.dims->of_axis(*outputs);
 }
 
 std::string port(const plan::Program& p, const std::string& name, const graph::Type& t, std::optional<double> absent = {}) {
@@ -46,10 +47,10 @@ std::string port(const plan::Program& p, const std::string& name, const graph::T
   for (std::size_t i = 0; i < t.shape.size(); ++i) shape += (i ? ", " : "") + p.dims->text(t.shape[i]);
   shape += "]";
   const auto bound = t.index_bound ? p.dims->value(*t.index_bound) : std::nullopt;
-  return fmt::format("{{.name = {}, .dtype = modelc::DType::{}, .shape = {}{}}}", string_literal(name),
-                     t.dtype == DType::boolean ? "boolean" : modelc::name(t.dtype), string_literal(shape),
-                     (bound ? fmt::format(", .index_bound = {}", *bound) : "") +
-                         (absent ? ", .default_value = " + double_literal(*absent) : ""));
+  return fmt::format(
+      "{{.name = {}, .dtype = modelc::DType::{}, .shape = {}{}}}", string_literal(name),
+      t.dtype == DType::boolean ? "boolean" : modelc::name(t.dtype), string_literal(shape),
+      (bound ? fmt::format(", .index_bound = {}", *bound) : "") + (absent ? ", .default_value = " + double_literal(*absent) : ""));
 }
 
 std::string entry_table(const plan::Program& p, const std::vector<const plan::Function*>& entries) {
@@ -64,9 +65,9 @@ std::string entry_table(const plan::Program& p, const std::vector<const plan::Fu
       in.push_back(port(p, f->input_names[i], f->buffers[f->inputs[i].index].type, absent));
     }
     for (std::size_t i = 0; i < f->outputs.size(); ++i)
-      out.push_back(port(p, f->output_names[i].empty() ? (f->outputs.size() == 1 ? "result" : fmt::format("result_{}", i + 1))
-                                                       : f->output_names[i],
-                         g.values[g.body.results[i].index].type));
+      out.push_back(
+          port(p, f->output_names[i].empty() ? (f->outputs.size() == 1 ? "result" : fmt::format("result_{}", i + 1)) : f->output_names[i],
+               g.values[g.body.results[i].index].type));
     s += fmt::format("    {{.name = {},\n", string_literal(f->name));
     s += wrapped("     .inputs = {", in, "},") + "\n";
     s += wrapped("     .outputs = {", out, "},") + "\n";
@@ -88,8 +89,9 @@ bool has_axes(const plan::Program& p) { return p.dims->axes().size() > prelude_a
 
 std::string axis_names(const plan::Program& p) {
   if (!has_axes(p)) return "";
-  std::string s = "// ---- run-time axes of its own ----------------------------------------------------------------------------------------\n\n"
-                  "namespace axes {\n\n";
+  std::string s =
+      "// ---- run-time axes of its own ----------------------------------------------------------------------------------------\n\n"
+      "namespace axes {\n\n";
   for (std::size_t i = prelude_axes.size(); i < p.dims->axes().size(); ++i)
     s += fmt::format("constexpr int {} = {};\n", identifier(p.dims->axes()[i].name), i);
   return s + "\n}  // namespace axes\n\n";
@@ -205,10 +207,11 @@ std::string root_class(const Names& names, const std::vector<const plan::Functio
       type, std::string(std::string("static modelc::Result<std::unique_ptr<>> load(").size() + type.size(), ' '));
   for (const plan::Function* f : entries)
     if (is_language_model(p, *f))
-      s += fmt::format("  // {}\n  // The logits stay valid until the next call.\n"
-                       "  modelc::Result<std::span<const float>> forward(modelc::State& state, std::span<const std::int32_t> {},\n"
-                       "                                                 const modelc::Batch& at);\n\n",
-                       comment_text(f->shapes), identifier(f->input_names[0]));
+      s += fmt::format(
+          "  // {}\n  // The logits stay valid until the next call.\n"
+          "  modelc::Result<std::span<const float>> forward(modelc::State& state, std::span<const std::int32_t> {},\n"
+          "                                                 const modelc::Batch& at);\n\n",
+          comment_text(f->shapes), identifier(f->input_names[0]));
   s += fmt::format("  const char* type_name() const override {{ return {}; }}\n", string_literal(o.class_name));
   s += "  std::span<const modelc::EntryDesc> entries() const override;\n";
   s += fmt::format("  std::int64_t context() const override {{ return {}; }}\n", p.graph->context.value_or(0));
@@ -228,7 +231,8 @@ std::string runtime_seam(const Names& names, const std::vector<const plan::Funct
   const plan::Program& p = names.program;
   const graph::ClassId id = p.graph->root;
   const std::string& type = names.classes[id.index].type;
-  std::string s = "// ---- the seam to the runtime ---------------------------------------------------------------------------------------\n\n";
+  std::string s =
+      "// ---- the seam to the runtime ---------------------------------------------------------------------------------------\n\n";
   s += fmt::format(
       "modelc::Result<std::unique_ptr<{0}>> {0}::load(const std::string& path, const modelc::LoadOptions& options) {{\n"
       "  auto checkpoint = modelc::open_checkpoint(path);\n"
@@ -242,19 +246,23 @@ std::string runtime_seam(const Names& names, const std::vector<const plan::Funct
       type);
   for (const plan::Function* f : entries)
     if (is_language_model(p, *f))
-      s += fmt::format("modelc::Result<std::span<const float>> {0}::forward(modelc::State& state, std::span<const std::int32_t> {1},\n"
-                       "    const Batch& at) {{\n  return logits(state, at, {1});\n}}\n\n",
-                       type, identifier(f->input_names[0]));
+      s += fmt::format(
+          "modelc::Result<std::span<const float>> {0}::forward(modelc::State& state, std::span<const std::int32_t> {1},\n"
+          "    const Batch& at) {{\n  return logits(state, at, {1});\n}}\n\n",
+          type, identifier(f->input_names[0]));
   s += fmt::format("std::span<const modelc::EntryDesc> {}::entries() const {{ return entry_table; }}\n\n", type);
 
   if (has_axes(p)) s += fmt::format("std::span<const modelc::AxisDesc> {}::axes() const {{ return axis_table; }}\n\n", type);
   const bool fixed = p.dims->is_constant(p.peak_bytes);
-  s += fmt::format("// The plan's peak, in bytes; frames of single functions stand above them.\n"
-                   "std::int64_t {}::arena_bytes(const modelc::StepSizes&{}) const {{\n  return {};\n}}\n\n",
-                   type, fixed ? "" : " s", dim_expression(*p.dims, p.peak_bytes, {"s."}));
+  s += fmt::format(
+      "// The plan's peak, in bytes; frames of single functions stand above them.\n"
+      "std::int64_t {}::arena_bytes(const modelc::StepSizes&{}) const {{\n  return {};\n}}\n\n",
+      type, fixed ? "" : " s", dim_expression(*p.dims, p.peak_bytes, {"s."}));
 
-  s += fmt::format("void {}::run(int entry, Step& s, std::span<const Tensor> inputs, std::span<const Tensor> outputs) const {{\n"
-                   "  switch (entry) {{\n", type);
+  s += fmt::format(
+      "void {}::run(int entry, Step& s, std::span<const Tensor> inputs, std::span<const Tensor> outputs) const {{\n"
+      "  switch (entry) {{\n",
+      type);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const plan::Function& f = *entries[i];
     std::vector<std::string> args = {"s"};
@@ -284,13 +292,16 @@ std::vector<File> cpp(const plan::Program& p, const Options& o) {
   std::string h = title(p, o);
   h += "#pragma once\n\n#include <array>\n#include <cstdint>\n#include <limits>\n#include <memory>\n#include <span>\n"
        "#include <string>\n#include <variant>\n#include <vector>\n\n#include \"runtime/modelc.h\"\n\n";
-  h += fmt::format("static_assert(modelc::generated_code_version == {},\n              \"{}.h is of another modelc: build it again with this one's\");\n\n",
-                   generated_code_version, comment_text(identifier(o.file)));
+  h += fmt::format(
+      "static_assert(modelc::generated_code_version == {},\n              \"{}.h is of another modelc: build it again with this "
+      "one's\");\n\n",
+      generated_code_version, comment_text(identifier(o.file)));
   h += open_namespace(o.name_space) + config_struct(p, type + "Config");
   for (std::size_t i = 0; i < p.classes.size(); ++i)
     if (written(i)) h += struct_text(names, {static_cast<std::uint32_t>(i)}) + "\n";
   h += root_class(names, entries, o);
-  h += fmt::format("\n// For programs that know no architecture (the stock main).\nextern const modelc::ModelFactory {}_factory;\n", snake_case(type));
+  h += fmt::format("\n// For programs that know no architecture (the stock main).\nextern const modelc::ModelFactory {}_factory;\n",
+                   snake_case(type));
   h += close_namespace(o.name_space);
 
   std::string s = title(p, o);
@@ -348,15 +359,17 @@ std::vector<File> c_api(const plan::Program& p, const Options& o) {
   std::string block = title(p, o);                         // a comment that C99 and older compilers know
   for (std::size_t at = 0; (at = block.find("*/", at)) != std::string::npos;) block.insert(at + 1, " ");
   block = "/*" + block.substr(2, block.size() - 3) + " */\n";
-  const std::string h = block + fmt::format("#ifndef {0}\n#define {0}\n\n#include \"runtime/c/modelc.h\"\n\n"
-                                            "#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n"
-                                            "/* For modelc_load. */\nconst modelc_model_type* {1}(void);\n\n"
-                                            "#ifdef __cplusplus\n}}\n#endif\n\n#endif\n",
-                                            guard, function);
-  const std::string s = title(p, o) + fmt::format("#include \"{0}_c.h\"\n\n#include \"{0}.h\"\n#include \"runtime/c/model_type.h\"\n\n"
-                                                  "const modelc_model_type* {1}(void) {{\n"
-                                                  "  static constexpr modelc_model_type type{{&{2}}};\n  return &type;\n}}\n",
-                                                  o.file, function, factory_name(names, o));
+  const std::string h = block + fmt::format(
+                                    "#ifndef {0}\n#define {0}\n\n#include \"runtime/c/modelc.h\"\n\n"
+                                    "#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n"
+                                    "/* For modelc_load. */\nconst modelc_model_type* {1}(void);\n\n"
+                                    "#ifdef __cplusplus\n}}\n#endif\n\n#endif\n",
+                                    guard, function);
+  const std::string s = title(p, o) + fmt::format(
+                                          "#include \"{0}_c.h\"\n\n#include \"{0}.h\"\n#include \"runtime/c/model_type.h\"\n\n"
+                                          "const modelc_model_type* {1}(void) {{\n"
+                                          "  static constexpr modelc_model_type type{{&{2}}};\n  return &type;\n}}\n",
+                                          o.file, function, factory_name(names, o));
   return {{o.file + "_c.h", h}, {o.file + "_c.cpp", s}};
 }
 

@@ -44,8 +44,7 @@ std::string step_label(const plan::Program& p, const plan::Class& c, const plan:
   return plan::kind_name(s.kind);
 }
 
-void collect_labels(const plan::Program& p, const plan::Class& c, const std::vector<plan::Step>& steps,
-                    std::vector<std::string>& labels) {
+void collect_labels(const plan::Program& p, const plan::Class& c, const std::vector<plan::Step>& steps, std::vector<std::string>& labels) {
   for (const plan::Step& s : steps) {
     labels.push_back(step_label(p, c, s));
     if (const auto* r = std::get_if<plan::Repeat>(&s.kind)) {
@@ -79,8 +78,8 @@ std::string frame_struct(const Names& names, graph::ClassId id, const plan::Func
   for (std::size_t i = 0; i < f.buffers.size(); ++i) {
     const plan::Buffer& b = f.buffers[i];
     if (b.kind != plan::BufferKind::frame) continue;
-    s += fmt::format("  Tensor {} = {}({}, {});\n", fields[i], b.type.dtype == DType::i32 ? "i32" : "f32", dim_expression(dims, b.offset, in_frame),
-                     shape_expression(dims, b.type.shape, in_frame));
+    s += fmt::format("  Tensor {} = {}({}, {});\n", fields[i], b.type.dtype == DType::i32 ? "i32" : "f32",
+                     dim_expression(dims, b.offset, in_frame), shape_expression(dims, b.type.shape, in_frame));
   }
   return s + "};\n";
 }
@@ -89,8 +88,15 @@ std::string frame_struct(const Names& names, graph::ClassId id, const plan::Func
 class Body {
  public:
   Body(const Names& names, graph::ClassId id, const plan::Function& f, Scope scope)
-      : names_(names), p_(names.program), id_(id), class_(p_.classes[id.index]), own_(names.classes[id.index]), f_(f),
-        scope_(std::move(scope)), fields_(buffer_names(f)), text_(f.buffers.size()) {
+      : names_(names),
+        p_(names.program),
+        id_(id),
+        class_(p_.classes[id.index]),
+        own_(names.classes[id.index]),
+        f_(f),
+        scope_(std::move(scope)),
+        fields_(buffer_names(f)),
+        text_(f.buffers.size()) {
     set_frame("b");
   }
   // What the variable with the function's buffers is called.
@@ -167,9 +173,12 @@ class Body {
 
   void once_values(const std::vector<plan::Step>& list) {
     for (const plan::Step& s : list) {
-      plan::for_each_operand(s.kind, [&](const plan::Operand& o) {
-        if (const auto* v = std::get_if<plan::StepValueRef>(&o)) once_value(v->index);
-      }, [](const plan::Operand&) {});
+      plan::for_each_operand(
+          s.kind,
+          [&](const plan::Operand& o) {
+            if (const auto* v = std::get_if<plan::StepValueRef>(&o)) once_value(v->index);
+          },
+          [](const plan::Operand&) {});
       if (const auto* r = std::get_if<plan::Repeat>(&s.kind)) once_values(r->body);
     }
   }
@@ -178,8 +187,8 @@ class Body {
     const plan::StepValue& v = class_.step_values[index];
     const std::string name = scope_.unique(v.name);
     once_[index] = name;
-    out_ += fmt::format("{}const Tensor {} = s.once(once.{}, {}, [&](const Tensor& out) {{\n", pad_, name, own_.once[index],
-                        shape(v.shape));
+    out_ +=
+        fmt::format("{}const Tensor {} = s.once(once.{}, {}, [&](const Tensor& out) {{\n", pad_, name, own_.once[index], shape(v.shape));
     Scope inner = scope_;
     inner.unique("out");
     Body body(names_, id_, v.compute, inner);
@@ -251,9 +260,7 @@ class Body {
   void step(const plan::Take& k, const plan::Step& s) {
     line("s.take(", {path(k.table), text(k.rows), float_literal(k.scale), text(k.out)}, ");", s);
   }
-  void step(const plan::TakeRows& k, const plan::Step& s) {
-    line("s.take_rows(", {text(k.x), text(k.rows), text(k.out)}, ");", s);
-  }
+  void step(const plan::TakeRows& k, const plan::Step& s) { line("s.take_rows(", {text(k.x), text(k.rows), text(k.out)}, ");", s); }
   static std::string norm_args(double eps, double offset) {
     return fmt::format("{{.eps = {}{}}}", float_literal(eps), offset == 0 ? "" : fmt::format(", .offset = {}", float_literal(offset)));
   }
@@ -267,12 +274,10 @@ class Body {
     line("s.layer_norm(", {text(k.x), text(k.w), text(k.b), norm_args(k.eps, 0), text(k.out)}, ");", s);
   }
   void step(const plan::Rope& k, const plan::Step& s) {
-    line("s.rope(", {text(k.x), text(k.cos), text(k.sin), k.halves ? "modelc::Pairs::halves" : "modelc::Pairs::adjacent",
-                     text(k.out)}, ");", s);
+    line("s.rope(", {text(k.x), text(k.cos), text(k.sin), k.halves ? "modelc::Pairs::halves" : "modelc::Pairs::adjacent", text(k.out)},
+         ");", s);
   }
-  void step(const plan::Append& k, const plan::Step& s) {
-    line("s.append(", {path(k.state), text(k.k), text(k.v), text(k.at)}, ");", s);
-  }
+  void step(const plan::Append& k, const plan::Step& s) { line("s.append(", {path(k.state), text(k.k), text(k.v), text(k.at)}, ");", s); }
   void step(const plan::Attend& k, const plan::Step& s) {
     std::vector<std::string> args = {fmt::format(".mask = modelc::Mask::{}", k.causal ? "causal" : "full"),
                                      fmt::format(".scale = {}", float_literal(k.scale))};
@@ -329,7 +334,8 @@ class Body {
   }
   void step(const plan::Route& k, const plan::Step& s) {
     std::vector<std::string> args;
-    if (k.groups > 1) args.push_back(fmt::format(".groups = {}", k.groups)), args.push_back(fmt::format(".keep_groups = {}", k.keep_groups));
+    if (k.groups > 1)
+      args.push_back(fmt::format(".groups = {}", k.groups)), args.push_back(fmt::format(".keep_groups = {}", k.keep_groups));
     if (k.top2_sum) args.push_back(".top2_sum = true");
     if (k.renormalize) args.push_back(".renormalize = true");
     if (k.scale != 1) args.push_back(".scale = " + float_literal(k.scale));
@@ -412,8 +418,8 @@ class Body {
     element_ = variable;
     element_class_ = list->elements[0];
     const std::string& type = names_.classes[element_class_.index].type;
-    const bool is_mixed = std::any_of(list->elements.begin(), list->elements.end(),
-                                      [&](graph::ClassId e) { return names_.classes[e.index].type != type; });
+    const bool is_mixed =
+        std::any_of(list->elements.begin(), list->elements.end(), [&](graph::ClassId e) { return names_.classes[e.index].type != type; });
     const std::string outer = pad_;
     if (is_mixed) {
       out_ += fmt::format("{}for (const auto& one : {}) {{\n{}  std::visit([&](const auto& {}) {{\n", pad_, path(r.member), pad_, variable);
@@ -498,8 +504,8 @@ std::string member_visits(const Names& names, graph::ClassId id) {
         bool is_mixed = false;
         for (graph::ClassId e : m.elements) is_mixed |= names.classes[e.index].type != names.classes[m.elements[0].index].type;
         const std::string element = is_mixed ? fmt::format("modelc::module_of({}[i])", name) : fmt::format("{}[i]", name);
-        s += fmt::format("  for (std::size_t i = 0; i < {}.size(); ++i) v.element({}, static_cast<std::int64_t>(i), {});\n", name,
-                         path, element);
+        s += fmt::format("  for (std::size_t i = 0; i < {}.size(); ++i) v.element({}, static_cast<std::int64_t>(i), {});\n", name, path,
+                         element);
       }
     }
   }
@@ -565,7 +571,6 @@ std::string buffer_structs(const Names& names, graph::ClassId id) {
 }
 
 std::string class_source(const Names& names, graph::ClassId id) {
-
   const plan::Class& p = names.program.classes[id.index];
   const ClassNames& own = names.classes[id.index];
   const std::string rule = "// ---- " + own.type + " ";

@@ -8,16 +8,57 @@ namespace {
 
 // What modelc::Module and modelc::Model declare, and what generated classes declare themselves.
 Scope base_names() {
-  return Scope({"type_name", "qualified_name", "children", "descendants", "local_parameters", "parameters", "members", "bind",
-                "name_of", "product", "once", "name", "entries", "context", "root", "arena_bytes", "new_state", "call", "logits",
-                "vocabulary", "add_layer_hook", "clear_hooks", "load_report", "device", "load", "load_weights", "run", "s", "b", "binder", "once_buffers",
-                "at", "axes", "kernels", "math", "Batch", "Sequences", "StepSizes", "MapArgs", "MapKernel", "Step", "Tensor", "entry", "inputs", "outputs",
-                "checkpoint", "options", "state"});
+  return Scope({"type_name",
+                "qualified_name",
+                "children",
+                "descendants",
+                "local_parameters",
+                "parameters",
+                "members",
+                "bind",
+                "name_of",
+                "product",
+                "once",
+                "name",
+                "entries",
+                "context",
+                "root",
+                "arena_bytes",
+                "new_state",
+                "call",
+                "logits",
+                "vocabulary",
+                "add_layer_hook",
+                "clear_hooks",
+                "load_report",
+                "device",
+                "load",
+                "load_weights",
+                "run",
+                "s",
+                "b",
+                "binder",
+                "once_buffers",
+                "at",
+                "axes",
+                "kernels",
+                "math",
+                "Batch",
+                "Sequences",
+                "StepSizes",
+                "MapArgs",
+                "MapKernel",
+                "Step",
+                "Tensor",
+                "entry",
+                "inputs",
+                "outputs",
+                "checkpoint",
+                "options",
+                "state"});
 }
 
-bool is_plain_leaf(const graph::Class& c) {
-  return c.leaf && c.consts.empty() && c.states.empty() && c.children.empty();
-}
+bool is_plain_leaf(const graph::Class& c) { return c.leaf && c.consts.empty() && c.states.empty() && c.children.empty(); }
 
 std::string leaf_key(const graph::Class& c) {
   std::string key = c.definition;

@@ -9,8 +9,7 @@ namespace {
 
 std::string quoted_lines(const std::vector<std::string>& lines, const std::string& pad) {
   std::string s;
-  for (std::size_t i = 0; i < lines.size(); ++i)
-    s += (i ? "\n" + pad : "") + string_literal(lines[i] + (i + 1 < lines.size() ? "\n" : ""));
+  for (std::size_t i = 0; i < lines.size(); ++i) s += (i ? "\n" + pad : "") + string_literal(lines[i] + (i + 1 < lines.size() ? "\n" : ""));
   return s;
 }
 
@@ -47,21 +46,23 @@ class Members {
     out_ += head + weight_spec(names_.program, w, w.where, head.size()) + "};\n";
   }
   void constant(const graph::ConstDecl& c) {
-    out_ += fmt::format("  modelc::Const {};  // {}\n", own_.members.at(c.name),
-                        shape_expression(*names_.program.dims, c.type.shape, {}));
+    out_ += fmt::format("  modelc::Const {};  // {}\n", own_.members.at(c.name), shape_expression(*names_.program.dims, c.type.shape, {}));
   }
   void state(const graph::StateDecl& s) {
-    static constexpr std::pair<const char*, const char*> kinds[] = {
-        {"kv_cache", "heads, dim, value_dim"}, {"latent_cache", "rank, rope"}, {"cross_cache", "n, heads, dim"},
-        {"ring", "n, a row's extents"}, {"recurrent", "extents"}};
+    static constexpr std::pair<const char*, const char*> kinds[] = {{"kv_cache", "heads, dim, value_dim"},
+                                                                    {"latent_cache", "rank, rope"},
+                                                                    {"cross_cache", "n, heads, dim"},
+                                                                    {"ring", "n, a row's extents"},
+                                                                    {"recurrent", "extents"}};
     const auto& [kind, sizes] = kinds[static_cast<int>(s.kind)];
     std::string kept;                                      // in fast mode; f16 unless the policy says otherwise
     if (s.kind == graph::StateKind::kv_cache)
       for (const graph::PolicyRule& r : names_.program.graph->policy)
-        if (!r.pattern && r.target == "cache") kept = r.dtype == DType::f16 ? "" : fmt::format(", .kept = modelc::DType::{}", name(r.dtype));
+        if (!r.pattern && r.target == "cache")
+          kept = r.dtype == DType::f16 ? "" : fmt::format(", .kept = modelc::DType::{}", name(r.dtype));
     const std::string declaration =
-        fmt::format("  modelc::StateSlot {}{{.kind = modelc::StateSlot::Kind::{}, .sizes = {{{}}}{}{}}};", own_.members.at(s.name),
-                    kind, fmt::join(s.sizes, ", "), s.window ? fmt::format(", .window = {}", *s.window) : "", kept);
+        fmt::format("  modelc::StateSlot {}{{.kind = modelc::StateSlot::Kind::{}, .sizes = {{{}}}{}{}}};", own_.members.at(s.name), kind,
+                    fmt::join(s.sizes, ", "), s.window ? fmt::format(", .window = {}", *s.window) : "", kept);
     out_ += fmt::format("{}  // {}\n", declaration, sizes);
   }
   // What stands in the braces that make an instance of a struct shared by leaves: one specification a weight.
@@ -109,8 +110,7 @@ class Members {
 
 std::string inner_struct(const std::string& head, const std::string& member, const std::vector<std::pair<std::string, std::string>>& rows) {
   std::string s = head + "  struct {\n";
-  for (const auto& [declaration, comment] : rows)
-    s += fmt::format("    {:<54} // {}\n", declaration + ";", comment_text(comment, 90));
+  for (const auto& [declaration, comment] : rows) s += fmt::format("    {:<54} // {}\n", declaration + ";", comment_text(comment, 90));
   return s + "  } " + member + ";\n";
 }
 
@@ -191,8 +191,8 @@ std::string struct_text(const Names& names, graph::ClassId id) {
       initializers.push_back(fmt::format("{}{{{}_spec}}", m, m));
     }
     if (!c.weights.empty())
-      s += wrapped(fmt::format("\n  {}{}(", c.weights.size() == 1 ? "explicit " : "", own.type), parameters, ")") + "\n      : " +
-           fmt::format("{}", fmt::join(initializers, ", ")) + " {}\n";
+      s += wrapped(fmt::format("\n  {}{}(", c.weights.size() == 1 ? "explicit " : "", own.type), parameters, ")") +
+           "\n      : " + fmt::format("{}", fmt::join(initializers, ", ")) + " {}\n";
   } else {
     s += member_declarations(names, id);
   }

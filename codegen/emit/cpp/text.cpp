@@ -51,7 +51,12 @@ std::string comment_text(std::string_view text, std::size_t most) {
   }
   while (!s.empty() && (s.back() == '\\' || s.back() == ' ')) s.pop_back();
   // Two question marks and a slash are a backslash to a compiler that reads trigraphs.
-  for (std::size_t at = s.find("?" "?/"); at != std::string::npos; at = s.find("?" "?/", at)) s.replace(at, 3, "? ?/");
+  for (std::size_t at = s.find("?"
+                               "?/");
+       at != std::string::npos; at = s.find("?"
+                                            "?/",
+                                            at))
+    s.replace(at, 3, "? ?/");
   return s;
 }
 

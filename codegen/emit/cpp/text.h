@@ -21,7 +21,9 @@ std::string float_literal(double value);
 std::string double_literal(double value);
 
 // What the run-time axes belong to where the expression stands: "s.tokens()", "tokens()".
-struct AxisNames { std::string object; };
+struct AxisNames {
+  std::string object;
+};
 
 // A dim as an expression of type std::int64_t: "768 * s.tokens() + 64".
 std::string dim_expression(const graph::DimTable& dims, graph::DimId dim, const AxisNames& names);

@@ -90,16 +90,19 @@ std::string shader_text(const plan::Program& p, const plan::MapKernel& k, const 
                               comment_text(p.graph->file), o.version, comment_text(plan::expression(k)));
   s += fmt::format("#version 450\n#define INPUTS {}\n#include \"map.glsl\"\n\n", n);
   for (std::size_t i = 0; i < n; ++i)
-    s += fmt::format("layout(constant_id = {}) const uint type_{} = 0;\n"
-                     "layout(binding = {}) readonly buffer Input{} {{ uint v[]; }} input_{};     // {}\n",
-                     4 + i, i, i + 1, i, i, comment_text(k.inputs[i]));
+    s += fmt::format(
+        "layout(constant_id = {}) const uint type_{} = 0;\n"
+        "layout(binding = {}) readonly buffer Input{} {{ uint v[]; }} input_{};     // {}\n",
+        4 + i, i, i + 1, i, i, comment_text(k.inputs[i]));
   s += "\nvoid main() {\n  const uint e = invocation_number();\n  if (e >= map_argument(0u)) return;\n";
   for (std::size_t i = 0; i < n; ++i)
-    s += fmt::format("  const uint e{0} = map_place({0}u, e);\n"
-                     "  const {1} x{0} = map_{1}({0}u, type_{0}, e{0}, input_{0}.v[map_word({0}u, type_{0}, e{0})]);\n",
-                     i, e.whole(i) ? "int" : "float");
+    s += fmt::format(
+        "  const uint e{0} = map_place({0}u, e);\n"
+        "  const {1} x{0} = map_{1}({0}u, type_{0}, e{0}, input_{0}.v[map_word({0}u, type_{0}, e{0})]);\n",
+        i, e.whole(i) ? "int" : "float");
   // precise: operation by operation, as on the CPU, and nothing fused.
-  return s + e.locals() + fmt::format("  {} result_value = {};\n  map_store(e, result_value);\n}}\n", e.is_whole() ? "int" : "precise float", e.result());
+  return s + e.locals() +
+         fmt::format("  {} result_value = {};\n  map_store(e, result_value);\n}}\n", e.is_whole() ? "int" : "precise float", e.result());
 }
 
 }  // namespace
@@ -119,7 +122,8 @@ File shader_header(const plan::Program& p, const Options& o, const std::vector<S
   if (!o.name_space.empty()) s += fmt::format("namespace {} {{\n", o.name_space);
   s += "namespace shaders {\n\n";
   for (const ShaderBinary& b : binaries)
-    s += fmt::format("// shaders/{0}_{1}.comp\ninline constexpr modelc::MapShader {1} = {{\n{2}, {3}}};\n\n", o.file, b.kernel, b.literal, b.bytes);
+    s += fmt::format("// shaders/{0}_{1}.comp\ninline constexpr modelc::MapShader {1} = {{\n{2}, {3}}};\n\n", o.file, b.kernel, b.literal,
+                     b.bytes);
   s += "}  // namespace shaders\n";
   if (!o.name_space.empty()) s += fmt::format("}}  // namespace {}\n", o.name_space);
   return {o.file + "_shaders.h", s};

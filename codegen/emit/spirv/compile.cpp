@@ -106,7 +106,8 @@ Result<std::vector<std::uint32_t>> compile_shader(const ShaderSource& source) {
 }
 
 std::vector<std::pair<std::string, std::string>> shaders_built_with() {
-  const std::string numbers = std::to_string(GLSLANG_VERSION_MAJOR) + "." + std::to_string(GLSLANG_VERSION_MINOR) + "." + std::to_string(GLSLANG_VERSION_PATCH);
+  const std::string numbers =
+      std::to_string(GLSLANG_VERSION_MAJOR) + "." + std::to_string(GLSLANG_VERSION_MINOR) + "." + std::to_string(GLSLANG_VERSION_PATCH);
   const std::string tools = spvSoftwareVersionString();
   return {{"glslang", numbers + GLSLANG_VERSION_FLAVOR}, {"SPIRV-Tools", tools}};
 }

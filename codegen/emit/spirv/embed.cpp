@@ -48,8 +48,9 @@ int main(int argc, char** argv) {
   for (const auto& e : fs::directory_iterator(folder / "include")) inputs.push_back(e.path());
   std::sort(inputs.begin(), inputs.end());
 
-  std::string out = "// Written by modelc_embed from shaders/; change those files, not this one.\n"
-                    "#include \"runtime/vulkan/shaders.h\"\n\nnamespace modelc::vulkan {\nnamespace {\n\nconst EmbeddedShader table[] = {\n";
+  std::string out =
+      "// Written by modelc_embed from shaders/; change those files, not this one.\n"
+      "#include \"runtime/vulkan/shaders.h\"\n\nnamespace modelc::vulkan {\nnamespace {\n\nconst EmbeddedShader table[] = {\n";
   std::set<std::string> names;
   for (const fs::path& family : families) {
     const fs::path list = family / (family.filename().string() + ".variants");
@@ -68,7 +69,10 @@ int main(int argc, char** argv) {
       if (!(words >> v.file)) return fail(where + "a variant has a name and a file");
       bool needs = false;
       for (std::string w; words >> w;) {
-        if (w == "needs") { needs = true; continue; }
+        if (w == "needs") {
+          needs = true;
+          continue;
+        }
         if (needs) {
           if (!features.count(w)) return fail(where + "no feature is called " + w);
           v.needs.push_back(w);
@@ -81,7 +85,8 @@ int main(int argc, char** argv) {
       if (!names.insert(v.name).second) return fail(where + "a second variant " + v.name);
       const fs::path file = family / v.file;
       if (std::find(inputs.begin(), inputs.end(), file) == inputs.end()) inputs.push_back(file);
-      modelc::emit::ShaderSource source{"shaders/" + family.filename().string() + "/" + v.file, {}, v.defines, (folder / "include").string()};
+      modelc::emit::ShaderSource source{
+          "shaders/" + family.filename().string() + "/" + v.file, {}, v.defines, (folder / "include").string()};
       if (!read(file, source.text)) return fail(where + "cannot read " + file.string());
       auto words_of = modelc::emit::compile_shader(source);
       if (!words_of) return fail(where + words_of.error().text());
@@ -91,7 +96,8 @@ int main(int argc, char** argv) {
              modelc::emit::literal_of(*words_of, 5) + "},\n";
     }
   }
-  out += "};\n\n}  // namespace\n\nstd::span<const EmbeddedShader> embedded_shaders() { return table; }\n\n}  // namespace modelc::vulkan\n";
+  out +=
+      "};\n\n}  // namespace\n\nstd::span<const EmbeddedShader> embedded_shaders() { return table; }\n\n}  // namespace modelc::vulkan\n";
   {
     std::ofstream file(argv[2], std::ios::binary);
     file << out;

@@ -48,8 +48,7 @@ float round_to(DType dtype, double value) {
   const double largest = dtype == DType::f16 ? 65504.0 : 0x1.fep127;
   const double unit = std::ldexp(1.0, std::max(std::ilogb(value), smallest) - fraction);
   const double rounded = std::nearbyint(value / unit) * unit;
-  if (std::abs(rounded) > largest)
-    return std::copysign(std::numeric_limits<float>::infinity(), static_cast<float>(value));
+  if (std::abs(rounded) > largest) return std::copysign(std::numeric_limits<float>::infinity(), static_cast<float>(value));
   return static_cast<float>(rounded);
 }
 

@@ -43,8 +43,7 @@ inline void copy_element(const Array& from, std::size_t i, Array& to, std::size_
 float round_to(DType dtype, double value);
 
 // Calls f(index, flat) for every index of the shape, in row order.
-template <class F>
-void for_each_index(const Shape& shape, F f) {
+template <class F> void for_each_index(const Shape& shape, F f) {
   Shape index(shape.size(), 0);
   const std::size_t n = count_of(shape);
   for (std::size_t flat = 0; flat < n; ++flat) {

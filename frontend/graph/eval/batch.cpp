@@ -27,8 +27,7 @@ Result<Batch> make_batch(std::vector<Segment> segments, Outputs outputs, std::op
     if (g.tokens < 1) return refuse(slot + " has no new token");
     if (g.tokens > most - row || g.start < 0 || g.start > most) return refuse("the batch is too long");
     if (context && g.start + g.tokens > *context)
-      return refuse(slot + " would have " + std::to_string(g.start + g.tokens) + " tokens, the context is " +
-                    std::to_string(*context));
+      return refuse(slot + " would have " + std::to_string(g.start + g.tokens) + " tokens, the context is " + std::to_string(*context));
     for (std::int64_t i = 0; i < g.tokens; ++i, ++row) {
       b.positions.push_back(g.start + i);
       b.lengths.push_back(g.start + g.tokens);
@@ -59,8 +58,7 @@ std::optional<Error> check_batch(const Batch& batch, std::optional<std::int64_t>
       return Error{"batch", "the batch's " + std::string(name) + " do not agree with its segments", {}, ""};
   for (std::int64_t row : batch.outputs)
     if (row < 0 || row >= batch.tokens())
-      return Error{
-          "batch", "outputs has row " + std::to_string(row) + ", there are " + std::to_string(batch.tokens()), {}, ""};
+      return Error{"batch", "outputs has row " + std::to_string(row) + ", there are " + std::to_string(batch.tokens()), {}, ""};
   return std::nullopt;
 }
 

@@ -73,16 +73,15 @@ struct Evaluator::Impl {
     for (DimId d : type.shape) {
       const std::optional<std::int64_t> size = dims.evaluate(d, axis_sizes);
       if (!size)
-        return failure("size", std::string(what) + " is " + text(type, dims) + ", and the size of " + dims.text(d) +
-                                   " is not known in this call");
+        return failure("size",
+                       std::string(what) + " is " + text(type, dims) + ", and the size of " + dims.text(d) + " is not known in this call");
       if (*size < 0)
-        return failure("size", std::string(what) + " is " + text(type, dims) + ", and " + dims.text(d) + " is " +
-                                   std::to_string(*size));
+        return failure("size", std::string(what) + " is " + text(type, dims) + ", and " + dims.text(d) + " is " + std::to_string(*size));
       if (*size > 0 && count > max_elements / *size) {
         const bool early = dims.value(d).has_value();
         return failure("size", std::string(what) + " is " + text(type, dims) +
-                                   (early ? "" : ", where " + dims.text(d) + " is " + std::to_string(*size)) +
-                                   ": more than the " + std::to_string(max_elements) + " elements that are evaluated at most");
+                                   (early ? "" : ", where " + dims.text(d) + " is " + std::to_string(*size)) + ": more than the " +
+                                   std::to_string(max_elements) + " elements that are evaluated at most");
       }
       shape.push_back(*size);
       count *= std::max<std::int64_t>(*size, 1);
@@ -96,17 +95,14 @@ struct Evaluator::Impl {
     auto [low, high] = limits(type.dtype);
     if (type.index_bound) {
       const std::optional<std::int64_t> bound = dims.evaluate(*type.index_bound, axis_sizes);
-      if (!bound)
-        return failure(
-            "size", std::string(what) + ": the bound " + dims.text(*type.index_bound) + " is not known in this call");
+      if (!bound) return failure("size", std::string(what) + ": the bound " + dims.text(*type.index_bound) + " is not known in this call");
       low = 0;
       high = *bound - 1;
     }
     for (std::size_t i = 0; i < a.count(); ++i)
       if (a.integers[i] < low || a.integers[i] > high)
-        return failure(std::string(kind), std::string(what) + " is " + text(type, dims) + ", and has " +
-                                              std::to_string(a.integers[i]) + " at " + std::to_string(i) + ", not in " +
-                                              std::to_string(low) + ".." +
+        return failure(std::string(kind), std::string(what) + " is " + text(type, dims) + ", and has " + std::to_string(a.integers[i]) +
+                                              " at " + std::to_string(i) + ", not in " + std::to_string(low) + ".." +
                                               std::to_string(high + (type.index_bound ? 1 : 0)));
     return {};
   }
@@ -141,8 +137,8 @@ struct Evaluator::Impl {
     Array a = zeros(decl.type.dtype, std::move(*shape));
     if (std::optional<std::vector<float>> data = source(name, decl)) {
       if (data->size() != a.count())
-        return failure("weight-size", name + " is " + text(decl.type, dims) + ", and its data has " +
-                                          std::to_string(data->size()) + " elements");
+        return failure("weight-size",
+                       name + " is " + text(decl.type, dims) + ", and its data has " + std::to_string(data->size()) + " elements");
       if (whole) std::copy(data->begin(), data->end(), a.integers.begin());
       else a.reals = std::move(*data);
     } else if (decl.default_value) {
@@ -275,11 +271,9 @@ struct Evaluator::Impl {
         return set(weight(at, op.member));
       }
       case OpKind::constant_ref: return set(constant(at, op.member));
-      case OpKind::literal:
-        return set(std::make_shared<const Array>(array({}, {static_cast<float>(real_attr(op, "value", 0))})));
+      case OpKind::literal: return set(std::make_shared<const Array>(array({}, {static_cast<float>(real_attr(op, "value", 0))})));
       case OpKind::batch_field: {
-        const std::vector<std::int64_t>& field =
-            *values[op.operands[0]->index].batch->field(string_attr(op, "field", ""));
+        const std::vector<std::int64_t>& field = *values[op.operands[0]->index].batch->field(string_attr(op, "field", ""));
         return set(std::make_shared<const Array>(index_array({static_cast<std::int64_t>(field.size())}, field)));
       }
       case OpKind::call: return call(at, op, values);
@@ -291,8 +285,7 @@ struct Evaluator::Impl {
     const auto [ref, path] = find(at, op.member);
     std::vector<Slot> inputs;
     for (const auto& v : op.operands) inputs.push_back(v ? values[v->index] : Slot{});
-    Result<std::vector<Slot>> results =
-        function(Place{ref.owner, path, nullptr}, *find_function(module.of(ref.owner), op.callee), inputs);
+    Result<std::vector<Slot>> results = function(Place{ref.owner, path, nullptr}, *find_function(module.of(ref.owner), op.callee), inputs);
     if (!results) return results.error();
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       settle((*results)[i], path);
@@ -302,8 +295,7 @@ struct Evaluator::Impl {
   }
 
   // The body of a computation, which stands for no stage of the model: it is not traced.
-  Result<Array> inner(const Place& at, const Function& f, const Op& op, std::vector<Slot>& values,
-                      std::vector<Array> arguments) {
+  Result<Array> inner(const Place& at, const Function& f, const Op& op, std::vector<Slot>& values, std::vector<Array> arguments) {
     for (std::size_t i = 0; i < arguments.size(); ++i)
       values[op.body->arguments[i].index].array = std::make_shared<const Array>(std::move(arguments[i]));
     const Trace silent = std::exchange(trace, nullptr);
@@ -392,8 +384,7 @@ struct Evaluator::Impl {
     const std::optional<AxisId> id = dims.find_axis(axis);
     if (!id) return {};
     if (const std::int64_t bound = axis_sizes[id->index]; bound >= 0 && bound != size)
-      return failure("batch", "one input makes " + std::string(axis) + " " + std::to_string(bound) + ", another " +
-                                  std::to_string(size));
+      return failure("batch", "one input makes " + std::string(axis) + " " + std::to_string(bound) + ", another " + std::to_string(size));
     return bind_axis(*id, size, "the batch");
   }
   Status bind_axis(AxisId id, std::int64_t size, std::string_view whose) {
@@ -401,8 +392,8 @@ struct Evaluator::Impl {
     std::int64_t& bound = axis_sizes[id.index];
     if (bound >= 0) return {};                                                // compared with the whole shape later
     if (axis.name == "seq" && module.context && size > *module.context)
-      return failure("input", std::string(whose) + " makes seq " + std::to_string(size) + ", the context is " +
-                                  std::to_string(*module.context));
+      return failure("input",
+                     std::string(whose) + " makes seq " + std::to_string(size) + ", the context is " + std::to_string(*module.context));
     if (size < axis.lo || (axis.hi && size > *axis.hi) || size % axis.by != 0)
       return failure("input", std::string(whose) + " makes " + axis.name + " " + std::to_string(size) + ", wanted " +
                                   std::to_string(axis.lo) + ".." + (axis.hi ? std::to_string(*axis.hi) : "") +
@@ -415,8 +406,8 @@ struct Evaluator::Impl {
     if (std::optional<Error> wrong = check_batch(b, module.context)) return *wrong;
     for (const Segment& g : b.segments)
       if (const std::int64_t have = length_of(g.slot); g.start != have)
-        return failure("batch", "slot " + std::to_string(g.slot) + " has " + std::to_string(have) +
-                                    " tokens, the batch goes on at " + std::to_string(g.start));
+        return failure("batch", "slot " + std::to_string(g.slot) + " has " + std::to_string(have) + " tokens, the batch goes on at " +
+                                    std::to_string(g.start));
     if (Status s = bind_axis("tokens", b.tokens()); !s) return s;
     if (Status s = bind_axis("outputs", static_cast<std::int64_t>(b.outputs.size())); !s) return s;
     return bind_axis("batch", static_cast<std::int64_t>(b.segments.size()));
@@ -426,16 +417,15 @@ struct Evaluator::Impl {
     if (std::optional<Error> wrong = check_sequences(s)) return *wrong;
     for (std::size_t i = 0; i < s.slots.size(); ++i)
       if (const std::int64_t have = length_of(s.slots[i]); s.lengths[i] != have)
-        return failure("batch", "slot " + std::to_string(s.slots[i]) + " has " + std::to_string(have) +
-                                    " tokens, not " + std::to_string(s.lengths[i]));
+        return failure("batch", "slot " + std::to_string(s.slots[i]) + " has " + std::to_string(have) + " tokens, not " +
+                                    std::to_string(s.lengths[i]));
     return bind_axis("batch", static_cast<std::int64_t>(s.slots.size()));
   }
 
   // Axes that stand alone in an input's shape get their size from it.
   Status bind_shape(const std::string& name, const Type& type, const Array& a) {
     if (a.dtype != type.dtype || a.shape.size() != type.shape.size() || a.count() != count_of(a.shape))
-      return failure("input", name + " is " + std::string(modelc::name(a.dtype)) + shape_name(a.shape) + ", wanted " +
-                                  text(type, dims));
+      return failure("input", name + " is " + std::string(modelc::name(a.dtype)) + shape_name(a.shape) + ", wanted " + text(type, dims));
     for (std::size_t i = 0; i < a.shape.size(); ++i) {
       const std::vector<DimTable::Term>& terms = dims.terms(type.shape[i]);
       if (terms.size() != 1 || terms[0].coefficient != 1 || terms[0].atoms.size() != 1) continue;
@@ -449,9 +439,8 @@ struct Evaluator::Impl {
     for (std::size_t i = 0; i < a.shape.size(); ++i) {
       const std::optional<std::int64_t> wanted = dims.evaluate(type.shape[i], axis_sizes);
       if (wanted != a.shape[i])
-        return failure("input", name + " is " + shape_name(a.shape) + ", wanted " + text(type, dims) + ": axis " +
-                                    std::to_string(i) + " is " +
-                                    (wanted ? std::to_string(*wanted) : "of unknown size"));
+        return failure("input", name + " is " + shape_name(a.shape) + ", wanted " + text(type, dims) + ": axis " + std::to_string(i) +
+                                    " is " + (wanted ? std::to_string(*wanted) : "of unknown size"));
     }
     return check_range(a, type, name, "index-range");
   }
@@ -471,8 +460,7 @@ struct Evaluator::Impl {
     if (Status s = verified(); !s) return s.error();
     const Class& root = module.of(module.root);
     const Function* f = find_function(root, name);
-    if (f == nullptr || f->kind == FunctionKind::init)
-      return failure("function", module.name + " has no function " + std::string(name));
+    if (f == nullptr || f->kind == FunctionKind::init) return failure("function", module.name + " has no function " + std::string(name));
     axis_sizes.assign(dims.axes().size(), -1);
 
     std::vector<Slot> slots(f->inputs.size());
@@ -506,9 +494,7 @@ struct Evaluator::Impl {
     for (auto check : {&Impl::bind_shape, &Impl::check_input})
       for (std::size_t i = 0; i < slots.size(); ++i)
         if (slots[i].array)
-          if (Status s = (this->*check)(f->inputs[i].name, f->values[f->inputs[i].value.index].type, *slots[i].array);
-              !s)
-            return s.error();
+          if (Status s = (this->*check)(f->inputs[i].name, f->values[f->inputs[i].value.index].type, *slots[i].array); !s) return s.error();
 
     // A call that fails leaves every sequence as it was: rings and recurrent states are written over.
     const auto before = states;
@@ -527,8 +513,7 @@ struct Evaluator::Impl {
   }
 };
 
-Evaluator::Evaluator(const Module& module, WeightSource source)
-    : impl_(std::make_unique<Impl>(module, std::move(source))) {}
+Evaluator::Evaluator(const Module& module, WeightSource source) : impl_(std::make_unique<Impl>(module, std::move(source))) {}
 Evaluator::~Evaluator() = default;
 Evaluator::Evaluator(Evaluator&&) noexcept = default;
 Evaluator& Evaluator::operator=(Evaluator&&) noexcept = default;

@@ -68,8 +68,8 @@ class Evaluator {
   Sequences sequences(std::vector<std::int64_t> slots) const;
 
   // Runs a function of the root. Inputs go by name; one with a default may be left out. Axes get their sizes from the
-  // Batch, the Sequences and the inputs' shapes; the model's context bounds `seq`. States keep what the call appended, and the slots of the Batch grow by its
-  // tokens when it succeeds. Kinds of errors: "graph" (the verifier found faults), "function", "input", "index-range",
+  // Batch, the Sequences and the inputs' shapes; the model's context bounds `seq`. States keep what the call appended, and the slots of the
+  // Batch grow by its tokens when it succeeds. Kinds of errors: "graph" (the verifier found faults), "function", "input", "index-range",
   // "batch", "missing-weight", "weight-size", "state", "size", and those of operations.
   Result<std::vector<Output>> run(std::string_view function, const std::map<std::string, Input>& inputs);
 
@@ -78,11 +78,11 @@ class Evaluator {
 
   // Tokens that a slot holds; always 0 in a model without state.
   std::int64_t length(std::int64_t slot) const;
-  void reset(std::int64_t slot);                 // empties it
+  void reset(std::int64_t slot); // empties it
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace modelc::graph::eval
+} // namespace modelc::graph::eval

@@ -23,7 +23,10 @@ Reference reference_of(OpKind kind) {
     case K::layer_norm: return reference::layer_norm;
     case K::l2_normalize: return reference::l2_normalize;
     case K::softmax: return reference::softmax;
-    case K::sum: case K::mean: case K::max_reduce: case K::min_reduce: return reference::reduce;
+    case K::sum:
+    case K::mean:
+    case K::max_reduce:
+    case K::min_reduce: return reference::reduce;
     case K::argmax: return reference::argmax;
     case K::cumsum: return reference::cumsum;
     case K::reshape: return reference::reshape;
@@ -51,7 +54,9 @@ Reference reference_of(OpKind kind) {
     case K::gated_delta: return reference::gated_delta;
     case K::route: return reference::route;
     case K::moe: return reference::moe;
-    case K::conv1d: case K::conv2d: case K::conv3d: return reference::conv;
+    case K::conv1d:
+    case K::conv2d:
+    case K::conv3d: return reference::conv;
     case K::conv_transpose1d: return reference::conv_transpose1d;
     case K::cross_set: return reference::cross_set;
     case K::nibbles: return reference::nibbles;

@@ -23,8 +23,7 @@ Rows rows_of(Rule& r, const StateDecl& state) {
 ShapeResult attend_state(Rule& r, const StateDecl& state) {
   const Rows rows = rows_of(r, state);
   if (state.kind == StateKind::cross_cache)
-    r.require(string_attr(r.query().op, "mask", "") == "full", -1, -1,
-              "all of a CrossCache is seen: mask must be \"full\"");
+    r.require(string_attr(r.query().op, "mask", "") == "full", -1, -1, "all of a CrossCache is seen: mask must be \"full\"");
   for (int i : {k_, v_, keep_, bias_}) r.none(i, "the cache is attended to");
   r.rank_is(q_, 3);
   r.batch(at_);
@@ -129,8 +128,7 @@ ShapeResult append(const ShapeQuery& query) {
     r.tokens(i);
     if (r.failed()) break;
     if (!latent) r.is(i, 1, r.dims().constant(state->sizes[0]), "the cache's heads are");
-    r.is(i, latent ? 1 : 2, r.dims().constant(state->sizes[static_cast<std::size_t>(latent ? i : i + 1)]),
-         "of the cache");
+    r.is(i, latent ? 1 : 2, r.dims().constant(state->sizes[static_cast<std::size_t>(latent ? i : i + 1)]), "of the cache");
   }
   return r.result(std::vector<Type>{});
 }
@@ -154,8 +152,7 @@ ShapeResult attend_latent(const ShapeQuery& query) {
   if (r.failed()) return r.result(Type{});
   r.is(rope_, 2, r.dims().constant(state->sizes[1]), "of the cache");
   r.is(up, 1, r.dims().constant(state->sizes[0]), "the cache's rank is");
-  const auto rows = r.dims().value(r.dim(up, 0)), heads = r.dims().value(r.dim(nope, 1)),
-             n = r.dims().value(r.dim(nope, 2));
+  const auto rows = r.dims().value(r.dim(up, 0)), heads = r.dims().value(r.dim(nope, 1)), n = r.dims().value(r.dim(nope, 2));
   const bool whole = rows && heads && n && *heads >= 1 && *rows % *heads == 0 && *rows / *heads > *n;
   r.require(whole, up, 0,
             "the first axis of up is " + r.dims().text(r.dim(up, 0)) + ", not " + r.dims().text(r.dim(nope, 1)) +

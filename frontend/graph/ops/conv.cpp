@@ -25,8 +25,7 @@ Settings checked(Rule& r, std::size_t spatial) {
     r.rank_is(b_, 1);
   }
   const auto at_least = [&](std::string_view name, std::int64_t value, std::int64_t least) {
-    r.require(value >= least, -1, -1,
-              std::string(name) + " is " + std::to_string(value) + ", wanted at least " + std::to_string(least));
+    r.require(value >= least, -1, -1, std::string(name) + " is " + std::to_string(value) + ", wanted at least " + std::to_string(least));
   };
   at_least("stride", s.stride, 1);
   at_least("padding", s.padding, 0);
@@ -40,8 +39,7 @@ void groups_divide(Rule& r, int operand, int axis, std::int64_t groups, std::str
   const DimId channels = r.dim(operand, axis);
   if (r.failed()) return;
   r.require(r.dims().exact_div(channels, r.dims().constant(groups)).has_value(), operand, axis,
-            std::string(what) + " are " + r.dims().text(channels) + ", no multiple of groups, which is " +
-                std::to_string(groups));
+            std::string(what) + " are " + r.dims().text(channels) + ", no multiple of groups, which is " + std::to_string(groups));
 }
 
 // What a kernel of k spans: dilation · (k - 1) + 1.
@@ -62,8 +60,7 @@ ShapeResult conv(const ShapeQuery& query, std::size_t spatial) {
   groups_divide(r, x_, 1, s.groups, "the channels of x");
   groups_divide(r, w_, 0, s.groups, "the channels of w's result");
   if (!r.failed())
-    r.is(x_, 1, dims.mul(r.dim(w_, 1), dims.constant(s.groups)),
-         s.groups == 1 ? "w wants" : "w wants groups · its axis 1, which is");
+    r.is(x_, 1, dims.mul(r.dim(w_, 1), dims.constant(s.groups)), s.groups == 1 ? "w wants" : "w wants groups · its axis 1, which is");
   if (r.has(b_)) r.same(b_, 0, w_, 0);
   if (r.failed()) return r.result(Type{});
 
@@ -75,8 +72,7 @@ ShapeResult conv(const ShapeQuery& query, std::size_t spatial) {
     not_too_large(r, left, axis);
     const auto known = dims.value(left);
     r.require(!known || *known >= 0, x_, axis,
-              r.axis_name(x_, axis) + " of x with padding is " + dims.text(padded) + ", and the kernel spans " +
-                  dims.text(span));
+              r.axis_name(x_, axis) + " of x with padding is " + dims.text(padded) + ", and the kernel spans " + dims.text(span));
     if (r.failed()) return r.result(Type{});
     shape.push_back(dims.add(dims.floor_div(left, s.stride), dims.constant(1)));
   }
@@ -104,8 +100,7 @@ ShapeResult conv_transpose1d(const ShapeQuery& query) {
   not_too_large(r, length, 2);
   not_too_large(r, out, 1);
   const auto known = dims.value(length);
-  r.require(!known || *known >= 1, x_, 2,
-            "the padding cuts all away: the last axis of the result is " + dims.text(length));
+  r.require(!known || *known >= 1, x_, 2, "the padding cuts all away: the last axis of the result is " + dims.text(length));
   return r.result(tensor(r.type(x_).dtype, {r.dim(x_, 0), out, length}));
 }
 

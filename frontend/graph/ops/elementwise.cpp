@@ -8,8 +8,7 @@ namespace {
 DType promote(Rule& r, int a, int b) {
   if (r.failed()) return DType::f32;
   const std::optional<DType> t = promoted(r.type(a), r.type(b));
-  r.require(t.has_value(), b, -1,
-            r.operand(a) + " is " + r.text(a) + " and " + r.operand(b) + " " + r.text(b) + ": write `as`");
+  r.require(t.has_value(), b, -1, r.operand(a) + " is " + r.text(a) + " and " + r.operand(b) + " " + r.text(b) + ": write `as`");
   return t.value_or(DType::f32);
 }
 
@@ -20,8 +19,7 @@ ShapeResult binary(const ShapeQuery& q) {
   r.number(0);
   r.number(1);
   const DType t = promote(r, 0, 1);
-  if (q.op.kind == OpKind::div || q.op.kind == OpKind::pow)
-    r.require(is_float(t), -1, -1, "both operands are integers; write `as f32`");
+  if (q.op.kind == OpKind::div || q.op.kind == OpKind::pow) r.require(is_float(t), -1, -1, "both operands are integers; write `as f32`");
   return r.result(tensor(t, r.broadcast({0, 1})));
 }
 

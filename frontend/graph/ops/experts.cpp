@@ -16,14 +16,12 @@ void groups_fit(Rule& r, std::int64_t n, std::int64_t k) {
   const std::int64_t groups = integer_attr(op, "groups", 1), keep = integer_attr(op, "keep_groups", groups);
   r.require(groups >= 1 && n % groups == 0, -1, -1,
             "groups is " + counted(groups) + ", which does not divide the " + counted(n) + " scores evenly");
-  r.require(keep >= 1 && keep <= groups, -1, -1,
-            "keep_groups is " + counted(keep) + ", wanted 1 to the " + counted(groups) + " groups");
+  r.require(keep >= 1 && keep <= groups, -1, -1, "keep_groups is " + counted(keep) + ", wanted 1 to the " + counted(groups) + " groups");
   r.one_of("group_score", {"max", "top2_sum"});
   if (r.failed()) return;
   const std::int64_t size = n / groups;
   r.require(keep * size >= k, -1, -1,
-            "k is " + counted(k) + ", and the " + counted(keep) + " best groups have " + counted(keep * size) +
-                " scores");
+            "k is " + counted(k) + ", and the " + counted(keep) + " best groups have " + counted(keep * size) + " scores");
   r.require(string_attr(op, "group_score", "max") != "top2_sum" || size >= 2, -1, -1,
             "group_score \"top2_sum\" needs groups of at least 2, these have " + counted(size));
 }
@@ -43,8 +41,7 @@ ShapeResult route(const ShapeQuery& q) {
   const std::optional<std::int64_t> size = r.dims().value(n);
   r.require(size.has_value(), 0, -1, "the last axis of scores is " + r.dims().text(n) + ", wanted one known at compile time");
   const std::int64_t k = integer_attr(q.op, "k", 0);
-  r.require(k >= 1 && k <= size.value_or(0), -1, -1,
-            "k is " + counted(k) + ", the last axis of scores " + r.dims().text(n));
+  r.require(k >= 1 && k <= size.value_or(0), -1, -1, "k is " + counted(k) + ", the last axis of scores " + r.dims().text(n));
   r.require(std::isfinite(real_attr(q.op, "scale", 1)), -1, -1, "scale is not a finite number");
   if (!r.failed()) groups_fit(r, *size, k);
   std::vector<DimId> shape = r.type(0).shape;

@@ -43,10 +43,8 @@ ShapeResult top_k(const ShapeQuery& q) {
   const std::int64_t k = integer_attr(q.op, "k", 0);
   const DimId n = r.dim(0, -1);
   const std::optional<std::int64_t> size = r.dims().value(n);
-  r.require(size.has_value(), 0, -1,
-            "the last axis of x is " + r.dims().text(n) + ", wanted one known at compile time");
-  r.require(k >= 1 && k <= size.value_or(0), 0, -1,
-            "k is " + std::to_string(k) + ", the last axis of x " + r.dims().text(n));
+  r.require(size.has_value(), 0, -1, "the last axis of x is " + r.dims().text(n) + ", wanted one known at compile time");
+  r.require(k >= 1 && k <= size.value_or(0), 0, -1, "k is " + std::to_string(k) + ", the last axis of x " + r.dims().text(n));
   std::vector<DimId> shape = r.type(0).shape;
   if (!r.failed()) shape.back() = r.dims().constant(k);
   return r.result({tensor(r.type(0).dtype, shape), index_tensor(n, shape)});

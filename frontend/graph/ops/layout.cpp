@@ -16,8 +16,7 @@ void alike(Rule& r, int count, int skip) {
   for (int i = 0; i < count && !r.failed(); ++i) {
     r.tensor(i);
     r.rank_is(i, r.rank(0));
-    r.require(r.type(i).dtype == r.type(0).dtype, i, -1,
-              r.operand(i) + " is " + r.text(i) + ", " + r.operand(0) + " " + r.text(0));
+    r.require(r.type(i).dtype == r.type(0).dtype, i, -1, r.operand(i) + " is " + r.text(i) + ", " + r.operand(0) + " " + r.text(0));
     for (int axis = 0; axis < static_cast<int>(r.rank(0)) && !r.failed(); ++axis)
       if (axis != skip) r.same(i, axis, 0, axis);
   }
@@ -42,8 +41,8 @@ ShapeResult reshape(const ShapeQuery& q) {
   t.shape = q.wanted->shape;
   const DimId have = product(q.dims, r.type(0).shape), want = product(q.dims, t.shape);
   r.require(DimTable::same(have, want), 0, -1,
-            shape_text(r.type(0).shape, q.dims) + " has " + q.dims.text(have) + " elements, " +
-                shape_text(t.shape, q.dims) + " " + q.dims.text(want));
+            shape_text(r.type(0).shape, q.dims) + " has " + q.dims.text(have) + " elements, " + shape_text(t.shape, q.dims) + " " +
+                q.dims.text(want));
   return r.result(std::move(t));
 }
 
@@ -75,18 +74,16 @@ ShapeResult slice(const ShapeQuery& q) {
     const auto it = q.op.attrs.find(name);
     if (it == q.op.attrs.end()) return absent;
     const std::optional<DimId> d = dim_of(it->second, q.dims);
-    r.require(d && *d != DimTable::too_large, -1, -1,
-              std::string(name) + " is no dim: \"" + string_attr(q.op, name, "") + "\"");
+    r.require(d && *d != DimTable::too_large, -1, -1, std::string(name) + " is no dim: \"" + string_attr(q.op, name, "") + "\"");
     return d.value_or(DimTable::too_large);
   };
   const DimId start = bound("start", q.dims.constant(0));
   const DimId stop = drop ? q.dims.add(start, q.dims.constant(1)) : bound("stop", size);
 
   // Whatever the axes' sizes, 0 ≤ start < stop ≤ size, as far as it can be seen; the rest is checked when it runs.
-  const std::string range = "[" + q.dims.text(start) + " .. " + q.dims.text(stop) + "] of " +
-                            r.axis_name(0, static_cast<int>(axis)) + " of x, which is " + q.dims.text(size);
-  const auto begin = q.dims.value(start), count = q.dims.value(q.dims.sub(stop, start)),
-             left = q.dims.value(q.dims.sub(size, stop));
+  const std::string range = "[" + q.dims.text(start) + " .. " + q.dims.text(stop) + "] of " + r.axis_name(0, static_cast<int>(axis)) +
+                            " of x, which is " + q.dims.text(size);
+  const auto begin = q.dims.value(start), count = q.dims.value(q.dims.sub(stop, start)), left = q.dims.value(q.dims.sub(size, stop));
   r.require(!begin || *begin >= 0, 0, static_cast<int>(axis), range + ": starts before 0");
   r.require(!count || *count >= 1, 0, static_cast<int>(axis), range + ": nothing is left");
   r.require(!left || *left >= 0, 0, static_cast<int>(axis), range + ": ends beyond it");
@@ -94,8 +91,7 @@ ShapeResult slice(const ShapeQuery& q) {
 
   Type t = r.type(0);
   const auto place = t.shape.begin() + static_cast<std::ptrdiff_t>(axis);
-  if (drop)
-    t.shape.erase(place);
+  if (drop) t.shape.erase(place);
   else                                                                        // ceil((stop - start) / step)
     *place = q.dims.floor_div(q.dims.add(q.dims.sub(stop, start), q.dims.constant(step - 1)), step);
   return r.result(std::move(t));
@@ -156,8 +152,7 @@ ShapeResult transpose(const ShapeQuery& q) {
   const auto n = static_cast<std::int64_t>(r.rank(0));
   std::int64_t axes[2] = {integer_attr(q.op, "a", 0), integer_attr(q.op, "b", 0)};
   for (std::int64_t& a : axes) {
-    r.require(a >= -n && a < n, 0, -1,
-              "axis " + std::to_string(a) + " does not exist, x has " + std::to_string(n) + " axes");
+    r.require(a >= -n && a < n, 0, -1, "axis " + std::to_string(a) + " does not exist, x has " + std::to_string(n) + " axes");
     if (a < 0) a += n;
   }
   Type t = r.type(0);
@@ -189,8 +184,8 @@ ShapeResult expand(const ShapeQuery& q) {
   for (std::size_t back = 1; back <= from.size() && !r.failed(); ++back) {
     const DimId have = from[from.size() - back], want = t.shape[t.shape.size() - back];
     r.require(DimTable::same(have, want) || is_one(q.dims, have), 0, static_cast<int>(from.size() - back),
-              r.axis_name(0, -static_cast<int>(back)) + " of x is " + q.dims.text(have) + ", of the result " +
-                  q.dims.text(want) + "; sizes must be equal, or literally 1");
+              r.axis_name(0, -static_cast<int>(back)) + " of x is " + q.dims.text(have) + ", of the result " + q.dims.text(want) +
+                  "; sizes must be equal, or literally 1");
   }
   return r.result(std::move(t));
 }
@@ -203,12 +198,11 @@ ShapeResult pad(const ShapeQuery& q) {
   const std::int64_t before = integer_attr(q.op, "before", 0), after = integer_attr(q.op, "after", 0);
   r.require(before >= 0 && after >= 0, -1, -1, "before and after are not negative: a slice cuts");
   const double value = real_attr(q.op, "value", 0);
-  r.require(is_float(r.type(0).dtype) ||
-                (value >= -0x1p31 && value < 0x1p31 && value == static_cast<double>(static_cast<std::int64_t>(value))),
-            -1, -1, "value must be a whole number, as x is " + r.text(0));
+  r.require(
+      is_float(r.type(0).dtype) || (value >= -0x1p31 && value < 0x1p31 && value == static_cast<double>(static_cast<std::int64_t>(value))),
+      -1, -1, "value must be a whole number, as x is " + r.text(0));
   Type t = tensor(r.type(0).dtype, r.type(0).shape);
-  if (!r.failed())
-    t.shape[axis] = q.dims.add(t.shape[axis], q.dims.add(q.dims.constant(before), q.dims.constant(after)));
+  if (!r.failed()) t.shape[axis] = q.dims.add(t.shape[axis], q.dims.add(q.dims.constant(before), q.dims.constant(after)));
   return r.result(std::move(t));
 }
 

@@ -8,8 +8,7 @@ ShapeResult arange(const ShapeQuery& q) {
   Rule r(q);
   const auto it = q.op.attrs.find("count");
   const std::optional<DimId> n = it == q.op.attrs.end() ? std::nullopt : dim_of(it->second, q.dims);
-  r.require(n && *n != DimTable::too_large && q.dims.value(*n).value_or(1) >= 1, -1, -1,
-            "count is no dim of at least 1");
+  r.require(n && *n != DimTable::too_large && q.dims.value(*n).value_or(1) >= 1, -1, -1, "count is no dim of at least 1");
   return r.result(tensor(DType::f32, {n.value_or(DimId{})}));
 }
 

@@ -7,8 +7,7 @@ namespace {
 
 void bytes(Rule& r) {
   r.tensor(0);
-  if (!r.failed())
-    r.require(r.type(0).dtype == DType::u8, 0, -1, r.operand(0) + " is " + r.text(0) + ", not of bytes (u8)");
+  if (!r.failed()) r.require(r.type(0).dtype == DType::u8, 0, -1, r.operand(0) + " is " + r.text(0) + ", not of bytes (u8)");
 }
 
 }  // namespace

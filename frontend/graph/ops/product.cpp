@@ -38,8 +38,7 @@ ShapeResult matmul(const ShapeQuery& q) {
     const DimId one = r.dims().constant(1);
     const DimId x = back <= lead_a ? a[lead_a - back] : one, y = back <= lead_b ? b[lead_b - back] : one;
     r.require(DimTable::same(x, y) || is_one(r.dims(), x) || is_one(r.dims(), y), 1, static_cast<int>(lead_b - back),
-              "a leading axis of a is " + r.dims().text(x) + ", of b " + r.dims().text(y) +
-                  "; sizes must be equal, or literally 1");
+              "a leading axis of a is " + r.dims().text(x) + ", of b " + r.dims().text(y) + "; sizes must be equal, or literally 1");
     shape[most - back] = is_one(r.dims(), x) ? y : x;
   }
   shape.push_back(a[lead_a]);
@@ -64,20 +63,20 @@ ShapeResult einsum(const ShapeQuery& q) {
   const std::string formula = string_attr(q.op, "formula", "");
   const std::optional<Einsum> e = parse_einsum(formula);
   r.require(e.has_value(), -1, -1,
-            "\"" + formula + "\" is no formula as in \"ij,jk->ik\": letters for the axes of each operand, then `->` and "
-            "those of the result, each once and of the operands'");
+            "\"" + formula +
+                "\" is no formula as in \"ij,jk->ik\": letters for the axes of each operand, then `->` and "
+                "those of the result, each once and of the operands'");
   if (!e) return r.result(Type{});
-  r.require(e->operands.size() == q.operands.size(), -1, -1,
-            "\"" + formula + "\" is of " + std::to_string(e->operands.size()) + " operands, and there are " +
-                std::to_string(q.operands.size()));
+  r.require(
+      e->operands.size() == q.operands.size(), -1, -1,
+      "\"" + formula + "\" is of " + std::to_string(e->operands.size()) + " operands, and there are " + std::to_string(q.operands.size()));
   std::map<char, std::pair<int, int>> first;                                   // operand and axis of a letter
   std::optional<DType> dtype;
   for (std::size_t i = 0; i < q.operands.size() && !r.failed(); ++i) {
     const int operand = static_cast<int>(i);
     r.floats(operand);
     r.require(r.failed() || r.rank(operand) == e->operands[i].size(), operand, -1,
-              r.operand(operand) + " is " + r.text(operand) + ", in \"" + formula + "\" it is \"" + e->operands[i] +
-                  "\"");
+              r.operand(operand) + " is " + r.text(operand) + ", in \"" + formula + "\" it is \"" + e->operands[i] + "\"");
     for (int axis = 0; axis < static_cast<int>(e->operands[i].size()) && !r.failed(); ++axis) {
       const auto [at, fresh] = first.try_emplace(e->operands[i][static_cast<std::size_t>(axis)], operand, axis);
       if (!fresh) r.same(operand, axis, at->second.first, at->second.second);

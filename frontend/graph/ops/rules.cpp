@@ -20,8 +20,7 @@ const Type& Rule::type(int operand) const { return has(operand) ? *q_.operands[o
 
 std::string Rule::operand(int operand) const {
   const int last = static_cast<int>(info_.operands.size()) - 1;
-  if (info_.variadic && operand >= last)
-    return std::string(info_.operands[last].name) + "[" + std::to_string(operand - last) + "]";
+  if (info_.variadic && operand >= last) return std::string(info_.operands[last].name) + "[" + std::to_string(operand - last) + "]";
   return std::string(info_.operands[operand].name);
 }
 
@@ -58,18 +57,15 @@ void Rule::batch(int i) {
 }
 void Rule::sequences(int i) {
   need(i);
-  if (!failed_)
-    require(type(i).kind == TypeKind::sequences, i, -1, operand(i) + " is " + text(i) + ", not a Sequences");
+  if (!failed_) require(type(i).kind == TypeKind::sequences, i, -1, operand(i) + " is " + text(i) + ", not a Sequences");
 }
 void Rule::floats(int i) {
   tensor(i);
-  if (!failed_)
-    require(is_float(type(i).dtype), i, -1, operand(i) + " is " + text(i) + ", not of floats; write `as f32`");
+  if (!failed_) require(is_float(type(i).dtype), i, -1, operand(i) + " is " + text(i) + ", not of floats; write `as f32`");
 }
 void Rule::number(int i) {
   tensor(i);
-  if (!failed_)
-    require(type(i).dtype != DType::boolean, i, -1, operand(i) + " is " + text(i) + ", not of numbers; write `as f32`");
+  if (!failed_) require(type(i).dtype != DType::boolean, i, -1, operand(i) + " is " + text(i) + ", not of numbers; write `as f32`");
 }
 void Rule::booleans(int i) {
   tensor(i);
@@ -82,8 +78,7 @@ void Rule::index(int i, DimId below) {
   const Type& t = type(i);
   require(is_integer(t.dtype), i, -1, operand(i) + " is " + text(i) + ", not an index");
   require(t.index_bound.has_value(), i, -1,
-          operand(i) + " has no bound: declare it as index(" + dims().text(below) + ")" +
-              graph::shape_text(t.shape, dims()));
+          operand(i) + " has no bound: declare it as index(" + dims().text(below) + ")" + graph::shape_text(t.shape, dims()));
   if (failed_) return;
   const auto bound = dims().value(*t.index_bound), limit = dims().value(below);
   const bool fits = DimTable::same(*t.index_bound, below) || (bound && limit && *bound <= *limit);
@@ -92,14 +87,12 @@ void Rule::index(int i, DimId below) {
 
 void Rule::rank_is(int i, std::size_t n) {
   tensor(i);
-  if (!failed_)
-    require(rank(i) == n, i, -1, operand(i) + " has " + axes(rank(i)) + ", not " + std::to_string(n) + ": " + text(i));
+  if (!failed_) require(rank(i) == n, i, -1, operand(i) + " has " + axes(rank(i)) + ", not " + std::to_string(n) + ": " + text(i));
 }
 void Rule::rank_at_least(int i, std::size_t n) {
   tensor(i);
   if (!failed_)
-    require(rank(i) >= n, i, -1,
-            operand(i) + " has " + axes(rank(i)) + ", wanted at least " + std::to_string(n) + ": " + text(i));
+    require(rank(i) >= n, i, -1, operand(i) + " has " + axes(rank(i)) + ", wanted at least " + std::to_string(n) + ": " + text(i));
 }
 
 DimId Rule::dim(int i, int axis) {
@@ -115,8 +108,9 @@ void Rule::same(int a, int axis_a, int b, int axis_b) {
   if (failed_ || DimTable::same(da, db)) return;
   const std::string name_a = axis_name(a, axis_a), name_b = axis_name(b, axis_b);
   const int at = axis_a < 0 ? axis_a + static_cast<int>(rank(a)) : axis_a;
-  require(false, a, at, name_a + " of " + operand(a) + " is " + dims().text(da) + ", " +
-                            (name_a == name_b ? "" : name_b + " ") + "of " + operand(b) + " " + dims().text(db));
+  require(false, a, at,
+          name_a + " of " + operand(a) + " is " + dims().text(da) + ", " + (name_a == name_b ? "" : name_b + " ") + "of " + operand(b) +
+              " " + dims().text(db));
 }
 
 void Rule::is(int i, int axis, DimId wanted, std::string_view what) {
@@ -124,8 +118,7 @@ void Rule::is(int i, int axis, DimId wanted, std::string_view what) {
   if (failed_ || DimTable::same(d, wanted)) return;
   const int at = axis < 0 ? axis + static_cast<int>(rank(i)) : axis;
   require(false, i, at,
-          axis_name(i, axis) + " of " + operand(i) + " is " + dims().text(d) + ", " + std::string(what) + " " +
-              dims().text(wanted));
+          axis_name(i, axis) + " of " + operand(i) + " is " + dims().text(d) + ", " + std::string(what) + " " + dims().text(wanted));
 }
 
 void Rule::tokens(int i) {
@@ -139,16 +132,15 @@ void Rule::multiple(int i, int axis, DimId of, std::string_view whose) {
   if (failed_) return;
   const auto n = dims().value(d), by = dims().value(of);
   require(n && by && *by >= 1 && *n % *by == 0, i, axis < 0 ? axis + static_cast<int>(rank(i)) : axis,
-          operand(i) + " has " + dims().text(d) + " heads, not a multiple of the " + dims().text(of) + " of " +
-              std::string(whose));
+          operand(i) + " has " + dims().text(d) + " heads, not a multiple of the " + dims().text(of) + " of " + std::string(whose));
 }
 
 const StateDecl* Rule::state(StateKind kind) {
   const StateDecl* s = q_.state;
   require(s != nullptr, -1, -1, "no state, a " + std::string(language_name(kind)) + ", is named");
   if (s != nullptr)
-    require(s->kind == kind, -1, -1, "the state " + s->name + " is a " + std::string(language_name(s->kind)) +
-                                         ", not a " + std::string(language_name(kind)));
+    require(s->kind == kind, -1, -1,
+            "the state " + s->name + " is a " + std::string(language_name(s->kind)) + ", not a " + std::string(language_name(kind)));
   return failed_ ? nullptr : s;
 }
 
@@ -169,9 +161,9 @@ std::size_t Rule::axis(int i, std::int64_t absent) {
   tensor(i);
   const auto n = static_cast<std::int64_t>(rank(i));
   const std::int64_t given = integer_attr(q_.op, "axis", absent);
-  require(given >= -n && given < n, i, -1,
-          "axis " + std::to_string(given) + " does not exist, " + (failed_ ? "" : operand(i)) + " has " +
-              axes(static_cast<std::size_t>(n)));
+  require(
+      given >= -n && given < n, i, -1,
+      "axis " + std::to_string(given) + " does not exist, " + (failed_ ? "" : operand(i)) + " has " + axes(static_cast<std::size_t>(n)));
   return failed_ ? 0 : static_cast<std::size_t>(given < 0 ? given + n : given);
 }
 
@@ -192,9 +184,9 @@ std::vector<DimId> Rule::broadcast(std::initializer_list<int> operands) {
       if (from[at] >= 0 || d == DimTable::too_large) {
         const int axis = static_cast<int>(rank(i) - back);
         const int j = std::max(from[at], 0);
-        require(false, i, axis, axis_name(j, -static_cast<int>(back)) + " of " + operand(j) + " is " +
-                                    dims().text(shape[at]) + ", of " + operand(i) + " " + dims().text(d) +
-                                    "; sizes must be equal, or literally 1");
+        require(false, i, axis,
+                axis_name(j, -static_cast<int>(back)) + " of " + operand(j) + " is " + dims().text(shape[at]) + ", of " + operand(i) + " " +
+                    dims().text(d) + "; sizes must be equal, or literally 1");
         break;
       }
       shape[at] = d;

@@ -27,10 +27,8 @@ Result<std::uint64_t> number(const GgufHeader& header, std::string_view key) {
   const auto value = header.metadata.find(key);
   if (!value) return std::uint64_t{0};
   if (const auto n = value->as_uint()) return *n;
-  return Error{"split",
-               printable(header.file.label) + ": " + std::string(key) + " is " + value->text() +
-                   "; it must be a whole number",
-               {}, {}};
+  return Error{
+      "split", printable(header.file.label) + ": " + std::string(key) + " is " + value->text() + "; it must be a whole number", {}, {}};
 }
 
 Status add(GgufHeader header, CheckpointIndex& index) {
@@ -56,8 +54,7 @@ Status add_gguf(const std::string& path, const GgufOptions& options, CheckpointI
   const auto part = shard_number(path.substr(folder.size()));
   if (!part || part->of != *count || *count > max_parts || part_name(part->stem, part->number, part->of) != path.substr(folder.size()))
     return Error{"split",
-                 printable(named->file.label) + ": the file is one of " + grouped(*count) +
-                     " parts, and its name does not say which",
+                 printable(named->file.label) + ": the file is one of " + grouped(*count) + " parts, and its name does not say which",
                  {"file " + quote(path, 1000)},
                  "parts are found by their names, NAME-00001-of-" + part_name("", 1, *count).substr(10, 5) +
                      ".gguf and so on: give the files the names that they had"};
@@ -77,8 +74,8 @@ Status add_gguf(const std::string& path, const GgufOptions& options, CheckpointI
     if (!no || !of) return !no ? no.error() : of.error();
     if (*no != i || *of != *count)
       return Error{"split",
-                   printable(of_part.label) + ": by its metadata the file is part " + grouped(*no + 1) + " of " +
-                       grouped(*of) + ", by its name part " + grouped(i + 1) + " of " + grouped(*count),
+                   printable(of_part.label) + ": by its metadata the file is part " + grouped(*no + 1) + " of " + grouped(*of) +
+                       ", by its name part " + grouped(i + 1) + " of " + grouped(*count),
                    {"file " + quote(folder + of_part.label, 1000)},
                    "a file was renamed, or parts of two models lie in one folder; download them again"};
     tensors += header->tensors.size();
@@ -86,18 +83,18 @@ Status add_gguf(const std::string& path, const GgufOptions& options, CheckpointI
   }
   if (!absent.empty())
     return Error{"missing-shard",
-                 counted(absent.size(), "part") + " of the " + grouped(*count) + " of " +
-                     printable(named->file.label) + (absent.size() == 1 ? " is" : " are") + " not there: " +
-                     listed(absent, 8),
+                 counted(absent.size(), "part") + " of the " + grouped(*count) + " of " + printable(named->file.label) +
+                     (absent.size() == 1 ? " is" : " are") + " not there: " + listed(absent, 8),
                  {"folder " + quote(folder.empty() ? "." : folder, 1000)},
                  "download the missing files into that folder"};
   const Result<std::uint64_t> all = number(parts[0], "split.tensors.count");
   if (!all) return all.error();
   if (parts[0].metadata.contains("split.tensors.count") && *all != tensors)
-    return Error{"split",
-                 printable(parts[0].file.label) + ": the model is said to have " + counted(*all, "tensor") +
-                     ", its parts hold " + grouped(tensors),
-                 {}, "download the parts again"};
+    return Error{
+        "split",
+        printable(parts[0].file.label) + ": the model is said to have " + counted(*all, "tensor") + ", its parts hold " + grouped(tensors),
+        {},
+        "download the parts again"};
   index.metadata = parts[0].metadata;
   for (GgufHeader& header : parts)
     if (Status s = add(std::move(header), index); !s) return s;

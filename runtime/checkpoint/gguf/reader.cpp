@@ -59,8 +59,7 @@ class HeaderReader {
     out_.file.device = file_.device();
     out_.file.inode = file_.inode();
     out_.file.modified = file_.modified();
-    if (!read_fixed() || !read_metadata() || !read_alignment() || !read_tensors() || !check_cover())
-      return std::move(error_);
+    if (!read_fixed() || !read_metadata() || !read_alignment() || !read_tensors() || !check_cover()) return std::move(error_);
     return std::move(out_);
   }
 
@@ -83,13 +82,12 @@ class HeaderReader {
   bool need(std::uint64_t n, const char* what) {
     if (n > left())
       return refuse("truncated",
-                    "the file ends in its header: " + std::string(what) + at_byte(at_) + " takes " +
-                        counted(n, "byte") + ", " + grouped(left()) + " are there",
+                    "the file ends in its header: " + std::string(what) + at_byte(at_) + " takes " + counted(n, "byte") + ", " +
+                        grouped(left()) + " are there",
                     cut_short);
     const std::uint64_t end = at_ + n - fixed_bytes;
     if (end <= store_.bytes.size()) return true;
-    if (end > gguf_max_header)
-      return refuse("header-length", "the header takes more than " + grouped(gguf_max_header) + " bytes");
+    if (end > gguf_max_header) return refuse("header-length", "the header takes more than " + grouped(gguf_max_header) + " bytes");
     const std::uint64_t had = store_.bytes.size();
     const std::uint64_t wanted =
         std::min(std::min(std::max({end, had + had / 2, std::uint64_t{1} << 16}), size_ - fixed_bytes), gguf_max_header);
@@ -118,9 +116,10 @@ class HeaderReader {
     std::uint64_t n = 0;
     if (!u64(n, what)) return false;
     if (n > left() || n > gguf_max_header)
-      return refuse("string-length", std::string(what) + at_byte(begin) + " is given as " + grouped(n) +
-                                         " bytes long; " + grouped(left()) + " follow in the file",
-                    "the file is damaged; download or write it again");
+      return refuse(
+          "string-length",
+          std::string(what) + at_byte(begin) + " is given as " + grouped(n) + " bytes long; " + grouped(left()) + " follow in the file",
+          "the file is damaged; download or write it again");
     if (!need(n, what)) return false;
     offset = static_cast<std::uint32_t>(at_ - fixed_bytes);
     length = static_cast<std::uint32_t>(n);
@@ -145,13 +144,11 @@ class HeaderReader {
       if (const FileGuess* g = guess_file({start.data(), known}))
         return refuse("not-gguf", "this is no GGUF file: " + std::string(g->says), std::string(g->help));
       return refuse("not-gguf", "this is no GGUF file: it begins with " +
-                                    quote(std::string_view(start.data(), std::min<std::size_t>(known, 4))) +
-                                    ", not \"GGUF\"");
+                                    quote(std::string_view(start.data(), std::min<std::size_t>(known, 4))) + ", not \"GGUF\"");
     }
     if (size_ < fixed_bytes)
       return refuse("truncated",
-                    "the file is cut short: it has " + counted(size_, "byte") + ", a GGUF file begins with " +
-                        grouped(fixed_bytes),
+                    "the file is cut short: it has " + counted(size_, "byte") + ", a GGUF file begins with " + grouped(fixed_bytes),
                     "download or write the file again");
     const auto* bytes = reinterpret_cast<const std::byte*>(start.data());
     out_.version = load_u32(bytes + 4);
@@ -160,11 +157,10 @@ class HeaderReader {
         return refuse("version", "the file is of GGUF's version 1; versions 2 and 3 are read",
                       "download a newer file of the model, or convert it again");
       if ((out_.version & 0xffffu) == 0 && out_.version != 0)
-        return refuse("version", "the file's numbers are big-endian (its version reads as 0x" + hex(out_.version) +
-                                     "); little-endian files are read",
+        return refuse("version",
+                      "the file's numbers are big-endian (its version reads as 0x" + hex(out_.version) + "); little-endian files are read",
                       "convert it on a little-endian machine");
-      return refuse("version",
-                    "the file is of GGUF's version " + grouped(std::uint64_t{out_.version}) + "; versions 2 and 3 are read");
+      return refuse("version", "the file is of GGUF's version " + grouped(std::uint64_t{out_.version}) + "; versions 2 and 3 are read");
     }
     tensors_ = load_u64(bytes + 8);
     entries_ = load_u64(bytes + 16);
@@ -180,8 +176,9 @@ class HeaderReader {
   // A count of things that take at least `least` bytes each in what is left of the file.
   bool check_count(std::uint64_t n, const char* what, std::uint64_t least) {
     if (n <= left() / least) return true;
-    return refuse("count", "the header promises " + grouped(n) + " " + what + ", but only " + grouped(left()) +
-                               " bytes follow, which hold at most " + grouped(left() / least),
+    return refuse("count",
+                  "the header promises " + grouped(n) + " " + what + ", but only " + grouped(left()) +
+                      " bytes follow, which hold at most " + grouped(left() / least),
                   "the file is damaged or cut short; download or write it again");
   }
 
@@ -194,11 +191,11 @@ class HeaderReader {
       if (!text(entry.key, entry.key_size, "a metadata key")) return false;
       const std::string_view key = view(entry.key, entry.key_size);
       if (key.empty() || key.size() > max_key || !is_utf8(key))
-        return refuse("metadata-key", "metadata key " + quote(key, 80) + at_byte(begin) +
-                                          (key.empty() ? " is empty"
-                                           : key.size() > max_key
-                                               ? " has " + grouped(std::uint64_t{key.size()}) + " bytes; at most 65,535 are allowed"
-                                               : " is not UTF-8"));
+        return refuse("metadata-key",
+                      "metadata key " + quote(key, 80) + at_byte(begin) +
+                          (key.empty()            ? " is empty"
+                           : key.size() > max_key ? " has " + grouped(std::uint64_t{key.size()}) + " bytes; at most 65,535 are allowed"
+                                                  : " is not UTF-8"));
       std::uint32_t type = 0;
       if (!u32(type, "the type of a metadata value")) return false;
       entry_ = static_cast<std::uint32_t>(store_.entries.size());
@@ -217,8 +214,8 @@ class HeaderReader {
 
   bool read_value(std::uint32_t type, detail::MetadataNode& node, int depth) {
     if (type >= metadata_type_count)
-      return refuse("metadata-type", of_key() + ": type " + std::to_string(type) + at_byte(at_ - 4) +
-                                         " is not known; types are 0 to " + std::to_string(metadata_type_count - 1));
+      return refuse("metadata-type", of_key() + ": type " + std::to_string(type) + at_byte(at_ - 4) + " is not known; types are 0 to " +
+                                         std::to_string(metadata_type_count - 1));
     node.type = static_cast<MetadataType>(type);
     if (node.type == MetadataType::string) return text(node.offset, node.count, "a metadata text");
     if (node.type == MetadataType::array) return read_array(node, depth + 1);
@@ -232,16 +229,15 @@ class HeaderReader {
     if (type == MetadataType::boolean)
       for (std::uint64_t i = 0; i < n; ++i)
         if (const auto v = std::to_integer<unsigned>(here()[i]); v > 1)
-          return refuse("metadata-value", of_key() + ": a bool is " + std::to_string(v) + at_byte(at_ + i) +
-                                              "; it must be 0 or 1");
+          return refuse("metadata-value", of_key() + ": a bool is " + std::to_string(v) + at_byte(at_ + i) + "; it must be 0 or 1");
     at_ += bytes;
     return true;
   }
 
   bool read_array(detail::MetadataNode& node, int depth) {
     if (depth > gguf_max_array_depth)
-      return refuse("array-depth", of_key() + ": arrays lie in arrays more than " +
-                                       std::to_string(gguf_max_array_depth) + " deep" + at_byte(at_));
+      return refuse("array-depth",
+                    of_key() + ": arrays lie in arrays more than " + std::to_string(gguf_max_array_depth) + " deep" + at_byte(at_));
     std::uint32_t type = 0;
     std::uint64_t n = 0;
     const std::uint64_t begin = at_;
@@ -254,9 +250,9 @@ class HeaderReader {
     const std::size_t each = value_bytes(node.element);
     const std::uint64_t least = each ? each : node.element == MetadataType::string ? 8 : 12;
     if (n > left() / least || n > gguf_max_header)
-      return refuse("count", of_key() + ": an array" + at_byte(begin) + " promises " + grouped(n) + " elements of type " +
-                                 std::string(name(node.element)) + ", but only " + grouped(left()) +
-                                 " bytes follow in the file",
+      return refuse("count",
+                    of_key() + ": an array" + at_byte(begin) + " promises " + grouped(n) + " elements of type " +
+                        std::string(name(node.element)) + ", but only " + grouped(left()) + " bytes follow in the file",
                     "the file is damaged or cut short; download or write it again");
     node.count = static_cast<std::uint32_t>(n);
     if (each) return read_numbers(node, node.element, n);
@@ -286,9 +282,8 @@ class HeaderReader {
       const detail::MetadataEntry& e = store_.entries[i];
       const auto [first, fresh] = seen.emplace(view(e.key, e.key_size), i);
       if (!fresh)
-        return refuse("duplicate-key", "duplicate metadata key " + quote(first->first, 80) + ": at byte " +
-                                           grouped(e.key + fixed_bytes) + ", and before" +
-                                           at_byte(store_.entries[first->second].key + fixed_bytes));
+        return refuse("duplicate-key", "duplicate metadata key " + quote(first->first, 80) + ": at byte " + grouped(e.key + fixed_bytes) +
+                                           ", and before" + at_byte(store_.entries[first->second].key + fixed_bytes));
     }
     return true;
   }
@@ -300,8 +295,8 @@ class HeaderReader {
         return refuse("alignment", "general.alignment is of type " + std::string(name(e.value.type)) + "; it must be u32");
       const std::uint32_t a = load_u32(store_.bytes.data() + e.value.offset);
       if (a == 0 || (a & (a - 1)) != 0 || a > gguf_max_alignment)
-        return refuse("alignment", "general.alignment is " + grouped(std::uint64_t{a}) +
-                                       "; it must be a power of two from 1 to " + grouped(gguf_max_alignment));
+        return refuse("alignment", "general.alignment is " + grouped(std::uint64_t{a}) + "; it must be a power of two from 1 to " +
+                                       grouped(gguf_max_alignment));
       out_.alignment = a;
     }
     return true;
@@ -320,8 +315,7 @@ class HeaderReader {
     }
     const std::uint64_t data = padded(at_);
     if (data > size_ && !out_.tensors.empty())
-      return refuse("truncated",
-                    "the file ends before its data, which begin" + at_byte(data) + ": it has " + counted(size_, "byte"),
+      return refuse("truncated", "the file ends before its data, which begin" + at_byte(data) + ": it has " + counted(size_, "byte"),
                     cut_short);
     out_.file.header_bytes = static_cast<std::size_t>(std::min(data, size_));
     store_.bytes.resize(static_cast<std::size_t>(metadata_end_ - fixed_bytes));
@@ -339,11 +333,10 @@ class HeaderReader {
     const std::string_view tensor = view(offset, length);
     if (tensor.size() > gguf_max_name)
       return refuse("name-length", "the tensor name " + quote(tensor, 80) + at_byte(begin) + " has " +
-                                       grouped(std::uint64_t{tensor.size()}) + " bytes; at most " +
-                                       grouped(gguf_max_name) + " are allowed");
+                                       grouped(std::uint64_t{tensor.size()}) + " bytes; at most " + grouped(gguf_max_name) +
+                                       " are allowed");
     if (tensor.empty() || !is_utf8(tensor))
-      return refuse("name", "the tensor name " + quote(tensor) + at_byte(begin) +
-                                (tensor.empty() ? " is empty" : " is not UTF-8"));
+      return refuse("name", "the tensor name " + quote(tensor) + at_byte(begin) + (tensor.empty() ? " is empty" : " is not UTF-8"));
     t.name = tensor;
     const std::string what = "tensor " + quote(t.name) + ": ";
     std::uint32_t dimensions = 0, type = 0;
@@ -375,16 +368,15 @@ class HeaderReader {
       const std::int64_t block = block_elements(t.encoding);
       if (block > 1 && (t.shape.empty() || t.shape.back() % block != 0))
         return refuse("block-size", what + std::string(modelc::name(t.encoding)) + " " + shape_text(t.shape) + ": rows of " +
-                                        (t.shape.empty() ? "1" : grouped(t.shape.back())) +
-                                        " elements are no multiple of its blocks of " + grouped(block));
-      return refuse("shape", what + std::string(modelc::name(t.encoding)) + " " + shape_text(t.shape) +
-                                 " takes more than 2^63 bytes");
+                                        (t.shape.empty() ? "1" : grouped(t.shape.back())) + " elements are no multiple of its blocks of " +
+                                        grouped(block));
+      return refuse("shape", what + std::string(modelc::name(t.encoding)) + " " + shape_text(t.shape) + " takes more than 2^63 bytes");
     }
     t.size = static_cast<std::uint64_t>(*bytes);
     if (!u64(t.offset, "a tensor's offset")) return false;
     if (t.offset % out_.alignment != 0)
-      return refuse("offset-alignment", what + "its offset " + grouped(t.offset) + at_byte(at_ - 8) +
-                                            " is no multiple of the alignment " + grouped(std::uint64_t{out_.alignment}));
+      return refuse("offset-alignment", what + "its offset " + grouped(t.offset) + at_byte(at_ - 8) + " is no multiple of the alignment " +
+                                            grouped(std::uint64_t{out_.alignment}));
     return true;
   }
 
@@ -413,13 +405,13 @@ class HeaderReader {
       const bool past_the_end = wraps || end > there;
 #endif
       if (past_the_end) {
-        const std::string what = "tensor " + quote(t.name) + ": " + std::string(modelc::name(t.encoding)) + " " +
-                                 shape_text(t.shape) + " takes " + counted(t.size, "byte") + " from offset " +
-                                 grouped(t.offset) + " of the data";
+        const std::string what = "tensor " + quote(t.name) + ": " + std::string(modelc::name(t.encoding)) + " " + shape_text(t.shape) +
+                                 " takes " + counted(t.size, "byte") + " from offset " + grouped(t.offset) + " of the data";
         if (wraps || end > whole)
           return refuse("out-of-file", what + ", past all that the header names; the data are " + counted(there, "byte"));
-        return refuse("truncated", what + ", which needs a file of " + grouped(data + end) + " bytes; it has " +
-                                       grouped(size_) + ", " + grouped(data + end - size_) + " too few",
+        return refuse("truncated",
+                      what + ", which needs a file of " + grouped(data + end) + " bytes; it has " + grouped(size_) + ", " +
+                          grouped(data + end - size_) + " too few",
                       cut_short);
       }
       t.offset += data;
@@ -437,23 +429,20 @@ class HeaderReader {
       // Up to the alignment it is padding.
       if (to - at < out_.alignment) return true;
       uncovered += to - at;
-      return options_.allow_trailing ||
-             refuse("trailing-bytes", counted(to - at, "byte") + " " + where + " belong to no tensor",
-                    "--allow-trailing-bytes accepts such a file, if you trust the program that wrote it");
+      return options_.allow_trailing || refuse("trailing-bytes", counted(to - at, "byte") + " " + where + " belong to no tensor",
+                                               "--allow-trailing-bytes accepts such a file, if you trust the program that wrote it");
     };
     for (std::uint32_t i : order) {
       const TensorInfo& t = tensors[i];
       if (t.offset < at)
-        return refuse("overlap", "tensors " + quote(last->name) + " and " + quote(t.name) + " overlap: bytes " +
-                                     grouped(t.offset - first) + " to " +
-                                     grouped(std::min(at, t.offset + t.size) - first) + " of the data belong to both");
+        return refuse("overlap", "tensors " + quote(last->name) + " and " + quote(t.name) + " overlap: bytes " + grouped(t.offset - first) +
+                                     " to " + grouped(std::min(at, t.offset + t.size) - first) + " of the data belong to both");
       if (!gap(t.offset, "of data before tensor " + quote(t.name))) return false;
       at = t.offset + t.size;
       last = &t;
     }
     if (!gap(size_, last ? "after the last tensor" : "after the header")) return false;
-    if (uncovered)
-      out_.notes.push_back(printable(label_) + ": " + counted(uncovered, "byte") + " of data belong to no tensor");
+    if (uncovered) out_.notes.push_back(printable(label_) + ": " + counted(uncovered, "byte") + " of data belong to no tensor");
     return true;
   }
 

@@ -30,7 +30,7 @@ using GgufProgress = std::function<void(std::size_t done, std::size_t all)>;
 // not fit into memory. Kinds of errors: those of the reader for what it would refuse ("name-length", "ndims",
 // "block-size", "alignment", "duplicate-name", …), "encoding" for what the format does not hold, "size-mismatch" for
 // bytes that are not as many as the shape says, those of the callback, "cannot-write".
-Status write_gguf(const std::string& path, const Metadata& metadata, std::span<const GgufTensor> tensors,
-                  const GgufTensorBytes& bytes, const GgufProgress& progress = {});
+Status write_gguf(const std::string& path, const Metadata& metadata, std::span<const GgufTensor> tensors, const GgufTensorBytes& bytes,
+                  const GgufProgress& progress = {});
 
 }  // namespace modelc

@@ -45,13 +45,11 @@ struct DtypeRow {
   Encoding encoding;
 };
 constexpr DtypeRow dtype_rows[] = {
-    {"F64", Encoding::f64},         {"F32", Encoding::f32},         {"F16", Encoding::f16},
-    {"BF16", Encoding::bf16},       {"F8_E4M3", Encoding::f8_e4m3}, {"F8_E5M2", Encoding::f8_e5m2},
-    {"F8_E8M0", Encoding::f8_e8m0}, {"F4", Encoding::f4_e2m1},
-    {"F6_E2M3", Encoding::f6_e2m3}, {"F6_E3M2", Encoding::f6_e3m2},      {"I64", Encoding::i64},
-    {"I32", Encoding::i32},         {"I16", Encoding::i16},         {"I8", Encoding::i8},
-    {"U64", Encoding::u64},         {"U32", Encoding::u32},         {"U16", Encoding::u16},
-    {"U8", Encoding::u8},           {"BOOL", Encoding::boolean},    {"C64", Encoding::c64},
+    {"F64", Encoding::f64},         {"F32", Encoding::f32},         {"F16", Encoding::f16},         {"BF16", Encoding::bf16},
+    {"F8_E4M3", Encoding::f8_e4m3}, {"F8_E5M2", Encoding::f8_e5m2}, {"F8_E8M0", Encoding::f8_e8m0}, {"F4", Encoding::f4_e2m1},
+    {"F6_E2M3", Encoding::f6_e2m3}, {"F6_E3M2", Encoding::f6_e3m2}, {"I64", Encoding::i64},         {"I32", Encoding::i32},
+    {"I16", Encoding::i16},         {"I8", Encoding::i8},           {"U64", Encoding::u64},         {"U32", Encoding::u32},
+    {"U16", Encoding::u16},         {"U8", Encoding::u8},           {"BOOL", Encoding::boolean},    {"C64", Encoding::c64},
 };
 
 class HeaderReader {
@@ -93,18 +91,16 @@ class HeaderReader {
     if (size < length_bytes)
       return refuse("truncated",
                     size == 0 ? "the file is empty"
-                              : "the file is cut short: it has " + counted(size, "byte") +
-                                    ", a safetensors file begins with a length of 8",
+                              : "the file is cut short: it has " + counted(size, "byte") + ", a safetensors file begins with a length of 8",
                     "download or write the file again");
     const std::uint64_t n = load_u64(reinterpret_cast<const std::byte*>(start.data()));
     if (n > size - length_bytes)
       return refuse("header-length",
-                    "the header's length is given as " + grouped(n) + " bytes, but only " +
-                        grouped(size - length_bytes) + " follow it",
+                    "the header's length is given as " + grouped(n) + " bytes, but only " + grouped(size - length_bytes) + " follow it",
                     "the file is cut short or is no safetensors file; download or write it again");
     if (n > safetensors_max_header)
-      return refuse("header-length", "the header's length is given as " + grouped(n) + " bytes; the format allows " +
-                                         grouped(safetensors_max_header));
+      return refuse("header-length",
+                    "the header's length is given as " + grouped(n) + " bytes; the format allows " + grouped(safetensors_max_header));
     text.resize(static_cast<std::size_t>(n));
     if (Status s = file_.read_at(length_bytes, std::as_writable_bytes(std::span(text))); !s) return pass_on(s);
     out_.file.header_bytes = static_cast<std::size_t>(length_bytes + n);
@@ -114,8 +110,7 @@ class HeaderReader {
 
   // A length that could be one, and '{' after it: then the first bytes are no sign of another format.
   static bool plausible(const std::array<char, 32>& start, std::uint64_t size) {
-    return size > length_bytes && start[8] == '{' &&
-           load_u64(reinterpret_cast<const std::byte*>(start.data())) <= size - length_bytes;
+    return size > length_bytes && start[8] == '{' && load_u64(reinterpret_cast<const std::byte*>(start.data())) <= size - length_bytes;
   }
 
   bool pass_on(Status& s) {
@@ -127,9 +122,9 @@ class HeaderReader {
 
   bool read_entries(const std::string& text) {
     if (text.empty() || text[0] != '{')
-      return refuse("header-json", text.empty() ? "the header is empty; it must be a JSON object"
-                                                : "the header is no JSON object: it begins with " +
-                                                      quote(std::string_view(text).substr(0, 8)));
+      return refuse("header-json", text.empty()
+                                       ? "the header is empty; it must be a JSON object"
+                                       : "the header is no JSON object: it begins with " + quote(std::string_view(text).substr(0, 8)));
     name_ = printable(label_) + ": header";
     out_.tensors.reserve(text.size() / least_entry + 1);
     bool metadata = false, refused = false;
@@ -182,21 +177,21 @@ class HeaderReader {
     for (std::size_t i = 1; i < order.size(); ++i)
       if (name(order[i - 1]) == name(order[i]) && (!twice || order[i] < twice->second)) twice = {order[i - 1], order[i]};
     if (!twice) return true;
-    refuse("duplicate-name", "header: byte " + grouped(length_bytes + key_at_[twice->second]) + ": duplicate key " + quote(name(twice->second)) +
-                                 ", first at byte " + grouped(length_bytes + key_at_[twice->first]));
+    refuse("duplicate-name", "header: byte " + grouped(length_bytes + key_at_[twice->second]) + ": duplicate key " +
+                                 quote(name(twice->second)) + ", first at byte " + grouped(length_bytes + key_at_[twice->first]));
     return false;
   }
 
   bool read_metadata(const Json& value) {
     if (value.is_null()) return true;
     const JsonObject* members = value.as_object();
-    if (!members) return refuse("header-json", "__metadata__ is " + std::string(kind_name(value.kind())) +
-                                                   "; it must be an object of strings");
+    if (!members)
+      return refuse("header-json", "__metadata__ is " + std::string(kind_name(value.kind())) + "; it must be an object of strings");
     for (const JsonMember& m : *members) {
       const std::string* text = m.value.as_string();
       if (!text)
-        return refuse("header-json", "__metadata__ holds " + std::string(kind_name(m.value.kind())) + " at " +
-                                         quote(m.key) + "; it may hold strings only");
+        return refuse("header-json", "__metadata__ holds " + std::string(kind_name(m.value.kind())) + " at " + quote(m.key) +
+                                         "; it may hold strings only");
       out_.file.metadata.emplace_back(m.key, *text);
     }
     return true;
@@ -207,21 +202,19 @@ class HeaderReader {
     t.name = name;
     const JsonObject* entry = value.as_object();
     if (!entry)
-      return refuse_tensor("header-json", t, "its entry is " + std::string(kind_name(value.kind())) +
-                                                 "; it must be an object with dtype, shape and data_offsets");
+      return refuse_tensor(
+          "header-json", t,
+          "its entry is " + std::string(kind_name(value.kind())) + "; it must be an object with dtype, shape and data_offsets");
     const Json* dtype = entry->find("dtype");
     const Json* shape = entry->find("shape");
     const Json* offsets = entry->find("data_offsets");
     if (!dtype || !shape || !offsets)
-      return refuse_tensor("header-json", t, std::string("its entry has no ") +
-                                                 (!dtype ? "dtype" : !shape ? "shape" : "data_offsets"));
+      return refuse_tensor("header-json", t, std::string("its entry has no ") + (!dtype ? "dtype" : !shape ? "shape" : "data_offsets"));
     const std::string* spelling = dtype->as_string();
     const auto encoding = spelling ? encoding_from_safetensors(*spelling) : std::nullopt;
     if (!encoding)
       return refuse_tensor("dtype", t,
-                           "dtype " +
-                               (spelling ? quote(*spelling) : "that is " + std::string(kind_name(dtype->kind()))) +
-                               " is not known");
+                           "dtype " + (spelling ? quote(*spelling) : "that is " + std::string(kind_name(dtype->kind()))) + " is not known");
     t.encoding = *encoding;
     if (!read_shape(*shape, t) || !read_offsets(*offsets, t, *spelling)) return false;
     out_.tensors.push_back(std::move(t));
@@ -230,13 +223,11 @@ class HeaderReader {
 
   bool read_shape(const Json& shape, TensorInfo& t) {
     const JsonArray* extents = shape.as_array();
-    if (!extents)
-      return refuse_tensor("shape", t, "shape is " + std::string(kind_name(shape.kind())) + "; it must be an array");
+    if (!extents) return refuse_tensor("shape", t, "shape is " + std::string(kind_name(shape.kind())) + "; it must be an array");
     for (const Json& e : *extents) {
       const auto extent = e.as_int();
       if (!extent || *extent < 0)
-        return refuse_tensor(
-            "shape", t, "shape holds " + printable(dump(e), 40) + "; extents are whole numbers from 0 to 2^63 - 1");
+        return refuse_tensor("shape", t, "shape holds " + printable(dump(e), 40) + "; extents are whole numbers from 0 to 2^63 - 1");
       t.shape.push_back(*extent);
     }
     return true;
@@ -245,26 +236,27 @@ class HeaderReader {
   bool read_offsets(const Json& offsets, TensorInfo& t, const std::string& spelling) {
     const JsonArray* pair = offsets.as_array();
     if (!pair || pair->size() != 2)
-      return refuse_tensor("offset-type", t, "data_offsets is " +
-                                                 (pair ? "an array of " + std::to_string(pair->size())
-                                                       : std::string(kind_name(offsets.kind()))) +
-                                                 "; it must be two whole numbers");
+      return refuse_tensor("offset-type", t,
+                           "data_offsets is " +
+                               (pair ? "an array of " + std::to_string(pair->size()) : std::string(kind_name(offsets.kind()))) +
+                               "; it must be two whole numbers");
     const auto begin = (*pair)[0].as_uint(), end = (*pair)[1].as_uint();
     if (!begin || !end)
-      return refuse_tensor("offset-type", t,
-                           "data_offsets holds " + printable(dump((*pair)[begin ? 1 : 0]), 40) +
-                               "; offsets are whole numbers from 0 to 2^64 - 1");
+      return refuse_tensor(
+          "offset-type", t,
+          "data_offsets holds " + printable(dump((*pair)[begin ? 1 : 0]), 40) + "; offsets are whole numbers from 0 to 2^64 - 1");
     const std::string range = "data_offsets [" + std::to_string(*begin) + ", " + std::to_string(*end) + "]";
     if (*end < *begin) return refuse_tensor("size-mismatch", t, range + " end before they begin");
     const std::optional<std::int64_t> size = stored_bytes(t.encoding, t.shape);
     const std::string what = spelling + " " + shape_text(t.shape);
     if (!size)
-      return refuse_tensor("size-mismatch", t, what + (element_count(t.shape) && block_elements(t.encoding) > 1
-                                                           ? " is not made of whole bytes"
-                                                           : " takes more than 2^63 bytes"));
+      return refuse_tensor("size-mismatch", t,
+                           what + (element_count(t.shape) && block_elements(t.encoding) > 1 ? " is not made of whole bytes"
+                                                                                            : " takes more than 2^63 bytes"));
     if (static_cast<std::uint64_t>(*size) != *end - *begin)
-      return refuse_tensor("size-mismatch", t, what + " takes " + counted(static_cast<std::uint64_t>(*size), "byte") +
-                                                   ", but " + range + " span " + grouped(*end - *begin));
+      return refuse_tensor(
+          "size-mismatch", t,
+          what + " takes " + counted(static_cast<std::uint64_t>(*size), "byte") + ", but " + range + " span " + grouped(*end - *begin));
 #ifdef MODELC_PLANTED_FAULT                                 // tests/fuzz: the fuzzer must find this one
     constexpr bool past_the_end = false;
 #else
@@ -291,9 +283,8 @@ class HeaderReader {
     for (std::uint32_t i : order) {
       const TensorInfo& t = tensors[i];
       if (t.offset < at)
-        return refuse("overlap", "tensors " + quote(last->name) + " and " + quote(t.name) + " overlap: bytes " +
-                                     grouped(t.offset - first) + " to " +
-                                     grouped(std::min(at, t.offset + t.size) - first) + " of the data belong to both");
+        return refuse("overlap", "tensors " + quote(last->name) + " and " + quote(t.name) + " overlap: bytes " + grouped(t.offset - first) +
+                                     " to " + grouped(std::min(at, t.offset + t.size) - first) + " of the data belong to both");
       if (t.offset > at) {
         if (!options_.allow_trailing)
           return refuse("trailing-bytes",
@@ -308,14 +299,12 @@ class HeaderReader {
     if (at < out_.file.size) {
       const std::uint64_t rest = out_.file.size - at;
       if (!options_.allow_trailing)
-        return refuse(
-            "trailing-bytes",
-            counted(rest, "byte") + " after the last tensor" + (rest == 1 ? " belongs" : " belong") + " to no tensor",
-            "--allow-trailing-bytes accepts such a file, if you trust the program that wrote it");
+        return refuse("trailing-bytes",
+                      counted(rest, "byte") + " after the last tensor" + (rest == 1 ? " belongs" : " belong") + " to no tensor",
+                      "--allow-trailing-bytes accepts such a file, if you trust the program that wrote it");
       uncovered += rest;
     }
-    if (uncovered)
-      out_.notes.push_back(printable(label_) + ": " + counted(uncovered, "byte") + " of data belong to no tensor");
+    if (uncovered) out_.notes.push_back(printable(label_) + ": " + counted(uncovered, "byte") + " of data belong to no tensor");
     return true;
   }
 

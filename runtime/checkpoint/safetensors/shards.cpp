@@ -23,8 +23,7 @@ constexpr std::uint64_t max_numbered = 100'000;
 
 // Whether the entry is a path below the folder by its text alone.
 bool stays_inside(std::string_view entry) {
-  if (entry.empty() || entry.front() == '/' || entry.find('\\') != entry.npos || entry.find('\0') != entry.npos)
-    return false;
+  if (entry.empty() || entry.front() == '/' || entry.find('\\') != entry.npos || entry.find('\0') != entry.npos) return false;
   for (std::string_view part : split(entry, '/'))
 #ifdef MODELC_PLANTED_FAULT                                 // tests/fuzz: the fuzzer must find this one
     if (part.empty() || part == ".") return false;
@@ -46,21 +45,18 @@ Status check_files_there(const std::string& folder, const ShardMap& map) {
   for (std::size_t i = 0; i < map.files.size(); ++i) {
     std::error_code code;
     // A link that leads nowhere counts as there; opening it says what is wrong.
-    if (std::filesystem::symlink_status(folder + "/" + map.files[i], code).type() !=
-        std::filesystem::file_type::not_found)
-      continue;
+    if (std::filesystem::symlink_status(folder + "/" + map.files[i], code).type() != std::filesystem::file_type::not_found) continue;
     absent.push_back(printable(map.files[i]) + " (" + counted(held[i], "tensor") + ")");
     absent_tensors += held[i];
   }
   if (absent.empty()) return {};
-  return Error{
-      "missing-shard",
-      counted(absent.size(), "file") + " of the " + grouped(static_cast<std::uint64_t>(map.files.size())) + " in " +
-          map.name + (absent.size() == 1 ? " is" : " are") + " missing: " + listed(absent, 8),
-      {"with " + (absent.size() == 1 ? std::string("it ") : std::string("them ")) + counted(absent_tensors, "tensor") +
-           " of " + grouped(static_cast<std::uint64_t>(map.tensors.size())),
-       "folder " + quote(folder, 1000)},
-      "download the missing file" + std::string(absent.size() == 1 ? "" : "s") + " into the folder"};
+  return Error{"missing-shard",
+               counted(absent.size(), "file") + " of the " + grouped(static_cast<std::uint64_t>(map.files.size())) + " in " + map.name +
+                   (absent.size() == 1 ? " is" : " are") + " missing: " + listed(absent, 8),
+               {"with " + (absent.size() == 1 ? std::string("it ") : std::string("them ")) + counted(absent_tensors, "tensor") + " of " +
+                    grouped(static_cast<std::uint64_t>(map.tensors.size())),
+                "folder " + quote(folder, 1000)},
+               "download the missing file" + std::string(absent.size() == 1 ? "" : "s") + " into the folder"};
 }
 
 }  // namespace
@@ -83,13 +79,11 @@ Result<ShardMap> read_shard_map(const std::string& folder, const std::string& na
     return error;
   }
   const Json* weights = file->root.find("weight_map");
-  if (!weights || !weights->is_object())
-    return index_error(map, "index-json", ": the file has no object \"weight_map\"");
+  if (!weights || !weights->is_object()) return index_error(map, "index-json", ": the file has no object \"weight_map\"");
   if (const Json* total = file->root.find_path("metadata.total_size")) {
     map.total_size = total->as_uint();
     // Some writers give it as 16060522496.0.
-    if (const auto d = total->as_double(); !map.total_size && d && *d >= 0 && *d < 1e18)
-      map.total_size = static_cast<std::uint64_t>(*d);
+    if (const auto d = total->as_double(); !map.total_size && d && *d >= 0 && *d < 1e18) map.total_size = static_cast<std::uint64_t>(*d);
   }
 
   std::map<std::string, std::uint32_t> numbers;
@@ -97,12 +91,12 @@ Result<ShardMap> read_shard_map(const std::string& folder, const std::string& na
     const std::string at = ":" + std::to_string(m.value.line()) + ": ";
     const std::string* entry = m.value.as_string();
     if (!entry)
-      return index_error(map, "index-json", at + "the file of tensor " + quote(m.key) + " is " +
-                                                std::string(kind_name(m.value.kind())) + "; it must be a file name");
+      return index_error(
+          map, "index-json",
+          at + "the file of tensor " + quote(m.key) + " is " + std::string(kind_name(m.value.kind())) + "; it must be a file name");
     if (!stays_inside(*entry))
       return index_error(map, "path-escape",
-                         at + "the file " + quote(*entry) + " of tensor " + quote(m.key) +
-                             " is no path inside of the folder",
+                         at + "the file " + quote(*entry) + " of tensor " + quote(m.key) + " is no path inside of the folder",
                          "an index may name files of its own folder only; do not use this checkpoint unless you trust "
                          "its source, and mend the index if you do");
     map.tensors.emplace_back(m.key, numbers.emplace(*entry, 0).first->second);
@@ -129,8 +123,7 @@ Status check_shards(const ShardMap& map, CheckpointIndex& opened) {
     if (!t) {
       missing.push_back(name);
     } else if (opened.file_of(*t).label != map.files[file]) {
-      if (wrong.empty())
-        example = quote(name) + " is in " + quote(opened.file_of(*t).label) + ", not in " + quote(map.files[file]);
+      if (wrong.empty()) example = quote(name) + " is in " + quote(opened.file_of(*t).label) + ", not in " + quote(map.files[file]);
       wrong.push_back(name);
     }
   }
@@ -138,28 +131,23 @@ Status check_shards(const ShardMap& map, CheckpointIndex& opened) {
     if (!listed_in.contains(t.name)) extra.push_back(t.name);
 
   const auto report = [&](const char* kind, std::string message, const std::vector<std::string>& names) {
-    Error error{kind,
-                std::move(message),
-                {},
-                "the index and the files come from different versions; download all of them again"};
+    Error error{kind, std::move(message), {}, "the index and the files come from different versions; download all of them again"};
     for (std::string& line : name_lines(names)) error.notes.push_back(std::move(line));
     error.notes.push_back("index " + quote(map.path, 1000));
     return error;
   };
   if (!missing.empty())
-    return report("index-missing-tensor",
-                  counted(missing.size(), "tensor") + " of " + map.name +
-                      (missing.size() == 1 ? " is" : " are") + " in none of its files:",
-                  missing);
+    return report(
+        "index-missing-tensor",
+        counted(missing.size(), "tensor") + " of " + map.name + (missing.size() == 1 ? " is" : " are") + " in none of its files:", missing);
   if (!wrong.empty())
     return report("index-wrong-shard",
-                  counted(wrong.size(), "tensor") + (wrong.size() == 1 ? " is" : " are") + " not in the file that " +
-                      map.name + " gives (" + example + "):",
+                  counted(wrong.size(), "tensor") + (wrong.size() == 1 ? " is" : " are") + " not in the file that " + map.name +
+                      " gives (" + example + "):",
                   wrong);
   if (!extra.empty())
     return report("index-extra-tensor",
-                  counted(extra.size(), "tensor") + " of the files " + (extra.size() == 1 ? "is" : "are") + " not in " +
-                      map.name + ":",
+                  counted(extra.size(), "tensor") + " of the files " + (extra.size() == 1 ? "is" : "are") + " not in " + map.name + ":",
                   extra);
   if (map.total_size && *map.total_size != opened.total_bytes())
     opened.notes.push_back(map.name + " gives a total of " + grouped(*map.total_size) + " bytes; the files hold " +
@@ -210,17 +198,17 @@ Result<std::vector<std::string>> numbered_shards(const std::vector<std::string>&
   const std::uint64_t first = set.parts.contains(0) ? 0 : 1;
   const std::uint64_t last = first + set.of - 1;
   if (set.of == 0 || set.of > max_numbered || set.parts.rbegin()->first > last)
-    return Error{
-        "missing-shard", "the number in " + quote(set.parts.rbegin()->second) + " is beyond the count in it", {}, {}};
+    return Error{"missing-shard", "the number in " + quote(set.parts.rbegin()->second) + " is beyond the count in it", {}, {}};
   std::vector<std::uint64_t> numbers;
   for (std::uint64_t n = first; n <= last; ++n)
     if (!set.parts.contains(n)) numbers.push_back(n);
   if (!numbers.empty())
     return Error{"missing-shard",
-                 counted(numbers.size(), "file") + " of " + std::to_string(set.of) +
-                     (numbers.size() == 1 ? " is" : " are") + " missing: number " + number_set(numbers) + " of " +
+                 counted(numbers.size(), "file") + " of " + std::to_string(set.of) + (numbers.size() == 1 ? " is" : " are") +
+                     " missing: number " + number_set(numbers) + " of " +
                      quote(sets.begin()->first.first + "-…-of-" + std::to_string(set.of) + ".safetensors"),
-                 {}, "download the missing file" + std::string(numbers.size() == 1 ? "" : "s") + " into the folder"};
+                 {},
+                 "download the missing file" + std::string(numbers.size() == 1 ? "" : "s") + " into the folder"};
   return present;
 }
 

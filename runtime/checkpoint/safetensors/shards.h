@@ -18,8 +18,7 @@ struct ShardMap {
   std::string name;                                            // of the index file, as messages call it
   std::string path;
   std::vector<std::string> files;                              // in the order of their names; relative to the folder
-  std::vector<std::pair<std::string, std::uint32_t>>
-      tensors;  // name and position in `files`, in the order of the index
+  std::vector<std::pair<std::string, std::uint32_t>> tensors;  // name and position in `files`, in the order of the index
   std::optional<std::uint64_t> total_size;
 };
 

@@ -16,7 +16,9 @@ namespace {
 std::uint64_t size_of(const SafetensorsTensor& t) { return static_cast<std::uint64_t>(stored_bytes(t.encoding, t.shape).value_or(0)); }
 
 // Tensors [first, last) of one file.
-struct Shard { std::size_t first = 0, last = 0; };
+struct Shard {
+  std::size_t first = 0, last = 0;
+};
 
 std::vector<Shard> cut(std::span<const SafetensorsTensor> tensors, std::uint64_t most) {
   std::vector<Shard> shards(1);
@@ -49,9 +51,16 @@ Status check_safetensors_tensor(const SafetensorsTensor& t) {
     return Error{"reserved-name", "a tensor cannot be called \"__metadata__\": the format keeps that name for itself", {}, {}};
   if (!is_utf8(t.name)) return Error{"name", "the name " + quote(t.name) + " is not UTF-8", {}, {}};
   if (safetensors_name(t.encoding).empty())
-    return Error{"encoding", "tensor " + quote(t.name) + " cannot be written as safetensors: the format does not hold " + std::string(name(t.encoding)), {}, {}};
+    return Error{"encoding",
+                 "tensor " + quote(t.name) + " cannot be written as safetensors: the format does not hold " + std::string(name(t.encoding)),
+                 {},
+                 {}};
   if (!stored_bytes(t.encoding, t.shape))
-    return Error{"shape", "tensor " + quote(t.name) + ": " + std::string(name(t.encoding)) + " " + shape_text(t.shape) + " takes no possible number of bytes", {}, {}};
+    return Error{
+        "shape",
+        "tensor " + quote(t.name) + ": " + std::string(name(t.encoding)) + " " + shape_text(t.shape) + " takes no possible number of bytes",
+        {},
+        {}};
   return {};
 }
 
@@ -81,7 +90,8 @@ Result<std::string> safetensors_header(const std::string& path, std::span<const 
     return Error{"header-length",
                  "cannot write " + quote(path) + ": its header would take " + grouped(static_cast<std::uint64_t>(text.size())) +
                      " bytes, more than readers accept (" + grouped(safetensors_max_header) + ")",
-                 {}, {}};
+                 {},
+                 {}};
   std::string length(8, '\0');
   for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(text.size() >> 8 * i & 0xff);
   return length + text;
@@ -99,7 +109,10 @@ Status write_safetensors(const std::string& folder, std::span<const SafetensorsT
   }
   const std::vector<Shard> shards = cut(tensors, files.max_shard);
   if (shards.size() > 99'999)
-    return Error{"shard-count", grouped(std::uint64_t{shards.size()}) + " files would be written; at most 99,999 have a name", {}, "a larger --max-shard-size"};
+    return Error{"shard-count",
+                 grouped(std::uint64_t{shards.size()}) + " files would be written; at most 99,999 have a name",
+                 {},
+                 "a larger --max-shard-size"};
 
   std::vector<AtomicFile> open;                            // each has its name only when all are whole
   JsonObject weight_map;
@@ -116,8 +129,11 @@ Status write_safetensors(const std::string& folder, std::span<const SafetensorsT
       if (!data) return data.error();
       if (data->size() != size_of(tensors[i]))
         return Error{"size-mismatch",
-                     "tensor " + quote(tensors[i].name) + ": " + std::string(name(tensors[i].encoding)) + " " + shape_text(tensors[i].shape) +
-                         " takes " + grouped(size_of(tensors[i])) + " bytes, given " + grouped(std::uint64_t{data->size()}), {}, {}};
+                     "tensor " + quote(tensors[i].name) + ": " + std::string(name(tensors[i].encoding)) + " " +
+                         shape_text(tensors[i].shape) + " takes " + grouped(size_of(tensors[i])) + " bytes, given " +
+                         grouped(std::uint64_t{data->size()}),
+                     {},
+                     {}};
       if (Status s = file->write(*data); !s) return s;
       weight_map.set(tensors[i].name, label);
       if (progress) progress(i + 1, tensors.size());

@@ -22,16 +22,14 @@ constexpr int value_rows = 2, value_vectors = 4;
 #endif
 
 // s[row][key] = q · k for R rows and B blocks of 16 keys.
-template <int R, int B, class W>
-void score_tile(const float* const* q, const std::byte* keys, int64_t d, float* scores) {
+template <int R, int B, class W> void score_tile(const float* const* q, const std::byte* keys, int64_t d, float* scores) {
   constexpr int V = B * static_cast<int>(key_vectors);
   F acc[R][V];
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < V; ++v) acc[r][v] = zero();
   for (int64_t c = 0; c < d; ++c) {
     F k[V];
-    for (int v = 0; v < V; ++v)
-      k[v] = W::get(keys + W::bytes(v / key_vectors * (d * key_block) + c * key_block + v % key_vectors * lanes));
+    for (int v = 0; v < V; ++v) k[v] = W::get(keys + W::bytes(v / key_vectors * (d * key_block) + c * key_block + v % key_vectors * lanes));
     for (int r = 0; r < R; ++r) {
       const F a = splat(q[r][c]);
       for (int v = 0; v < V; ++v) acc[r][v] = fma(a, k[v], acc[r][v]);
@@ -41,8 +39,7 @@ void score_tile(const float* const* q, const std::byte* keys, int64_t d, float* 
     for (int v = 0; v < V; ++v) store(scores + r * score_block + v * lanes, acc[r][v]);
 }
 
-template <int B, class W>
-MODELC_INLINE void score_some(int rows, const float* const* q, const std::byte* keys, int64_t d, float* scores) {
+template <int B, class W> MODELC_INLINE void score_some(int rows, const float* const* q, const std::byte* keys, int64_t d, float* scores) {
   int r = 0;
   for (; r + score_rows <= rows; r += score_rows) score_tile<score_rows, B, W>(q + r, keys, d, scores + r * score_block);
   if constexpr (score_rows > 4) {
@@ -55,8 +52,7 @@ MODELC_INLINE void score_some(int rows, const float* const* q, const std::byte* 
 }
 
 // Scores of `blocks` blocks of 16 keys.
-template <class W>
-void score(int rows, const float* const* q, const std::byte* keys, int64_t blocks, int64_t d, float* scores) {
+template <class W> void score(int rows, const float* const* q, const std::byte* keys, int64_t blocks, int64_t d, float* scores) {
   int64_t b = 0;
   if constexpr (score_keys > 1) {
     for (; b + score_keys <= blocks; b += score_keys)
@@ -66,20 +62,18 @@ void score(int rows, const float* const* q, const std::byte* keys, int64_t block
 }
 
 // acc[row][columns] += sum over the positions of p[row][position] · v[position][columns], V vectors wide.
-template <int R, int V, class W>
-MODELC_INLINE void value_tile(const float* p, const std::byte* v, int64_t stride, int64_t positions, float* acc,
-                              int64_t acc_stride, int64_t last_lanes) {
+template <int R, int V, class W> MODELC_INLINE void value_tile(const float* p, const std::byte* v, int64_t stride, int64_t positions,
+                                                               float* acc, int64_t acc_stride, int64_t last_lanes) {
   F a[R][V];
   const bool part = last_lanes < lanes;
   for (int r = 0; r < R; ++r)
     for (int i = 0; i < V; ++i)
-      a[r][i] = part && i == V - 1 ? load_part(acc + r * acc_stride + i * lanes, last_lanes)
-                                   : load(acc + r * acc_stride + i * lanes);
+      a[r][i] = part && i == V - 1 ? load_part(acc + r * acc_stride + i * lanes, last_lanes) : load(acc + r * acc_stride + i * lanes);
   for (int64_t t = 0; t < positions; ++t) {
     F x[V];
     for (int i = 0; i < V; ++i)
-      x[i] = part && i == V - 1 ? get_part<W>(v + W::bytes(t * stride + i * lanes), last_lanes)
-                                : W::get(v + W::bytes(t * stride + i * lanes));
+      x[i] =
+          part && i == V - 1 ? get_part<W>(v + W::bytes(t * stride + i * lanes), last_lanes) : W::get(v + W::bytes(t * stride + i * lanes));
     for (int r = 0; r < R; ++r) {
       const F w = splat(p[r * score_block + t]);
       for (int i = 0; i < V; ++i) a[r][i] = fma(w, x[i], a[r][i]);
@@ -93,8 +87,7 @@ MODELC_INLINE void value_tile(const float* p, const std::byte* v, int64_t stride
     }
 }
 
-template <int R, class W>
-void add_values(const float* p, const std::byte* v, int64_t stride, int64_t positions, float* acc, int64_t dv) {
+template <int R, class W> void add_values(const float* p, const std::byte* v, int64_t stride, int64_t positions, float* acc, int64_t dv) {
   int64_t c = 0;
   for (; c + value_vectors * lanes <= dv; c += value_vectors * lanes)
     value_tile<R, value_vectors, W>(p, v + W::bytes(c), stride, positions, acc + c, dv, lanes);
@@ -150,8 +143,7 @@ MODELC_INLINE float exp1(float x) {
   return f[0];
 }
 
-template <class W>
-void attend_as(const AttendChunk& a) {
+template <class W> void attend_as(const AttendChunk& a) {
   int64_t lo = a.end, hi = a.begin;
   for (int r = 0; r < a.rows; ++r) {
     a.max[r] = -__builtin_inff();
@@ -197,8 +189,7 @@ void attend(const AttendChunk& a) {
   else attend_as<F32Weights>(a);
 }
 
-void attend_join(float* max, float* sum, float* acc, float other_max, float other_sum, const float* other_acc,
-                 int64_t dv) {
+void attend_join(float* max, float* sum, float* acc, float other_max, float other_sum, const float* other_acc, int64_t dv) {
   const float none = -__builtin_inff();
   if (other_max == none) return;
   if (*max == none) {

@@ -37,9 +37,7 @@ MODELC_INLINE int u16_at(const std::byte* p) {
   return v;
 }
 // Two f32 in all lanes of one half each.
-MODELC_INLINE F8 halves_of(float a, float b) {
-  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_set1_ps(a)), _mm_set1_ps(b), 1);
-}
+MODELC_INLINE F8 halves_of(float a, float b) { return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_set1_ps(a)), _mm_set1_ps(b), 1); }
 // The f16 at p, p + gap, …, n of them, of two rows.
 MODELC_INLINE F8 f16_scales(const std::byte* a, const std::byte* b, int64_t gap, int n) {
   __m128i h = _mm_setzero_si128();
@@ -64,8 +62,7 @@ MODELC_INLINE F8 f16_scales(const std::byte* a, const std::byte* b, int64_t gap,
 }
 
 // Of the encodings in blocks of 32: `size` bytes each, the f16 scale first.
-template <int size>
-struct SmallBlocks {
+template <int size> struct SmallBlocks {
   static constexpr int64_t block = 32;
   static constexpr bool as_signed = false, moved = false, halved = false;
   MODELC_INLINE const std::byte* at(const std::byte* row, int64_t g) { return row + g * size; }
@@ -73,8 +70,7 @@ struct SmallBlocks {
 };
 struct Q4_0Codes : SmallBlocks<18> {
   static constexpr int bias = 8, most = 15;
-  template <int J>
-  MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
+  template <int J> MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
     const Bytes v = two(a + J * 18 + 2, b + J * 18 + 2);
     lo = low_nibbles(v);
     hi = high_nibbles(v);
@@ -83,8 +79,7 @@ struct Q4_0Codes : SmallBlocks<18> {
 struct Q4_1Codes : SmallBlocks<20> {
   static constexpr int bias = 0, most = 15;
   static constexpr bool moved = true;
-  template <int J>
-  MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
+  template <int J> MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
     const Bytes v = two(a + J * 20 + 4, b + J * 20 + 4);
     lo = low_nibbles(v);
     hi = high_nibbles(v);
@@ -98,8 +93,7 @@ struct Q4_1Codes : SmallBlocks<20> {
 MODELC_INLINE void fifth(std::uint32_t a, std::uint32_t b, Bytes& lo, Bytes& hi) {
   const Bytes words = _mm256_set_epi32(0, 0, 0, static_cast<int>(b), 0, 0, 0, static_cast<int>(a));
   const Bytes bit = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201ull));
-  const Bytes first = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1,
-                                       1, 1, 1, 1);
+  const Bytes first = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
   const Bytes second = _mm256_add_epi8(first, _mm256_set1_epi8(2)), sixteen = _mm256_set1_epi8(16);
   const Bytes low = _mm256_and_si256(_mm256_shuffle_epi8(words, first), bit);
   const Bytes high = _mm256_and_si256(_mm256_shuffle_epi8(words, second), bit);
@@ -108,8 +102,7 @@ MODELC_INLINE void fifth(std::uint32_t a, std::uint32_t b, Bytes& lo, Bytes& hi)
 }
 struct Q5_0Codes : SmallBlocks<22> {
   static constexpr int bias = 16, most = 31;
-  template <int J>
-  MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
+  template <int J> MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
     const Bytes v = two(a + J * 22 + 6, b + J * 22 + 6);
     lo = low_nibbles(v);
     hi = high_nibbles(v);
@@ -119,8 +112,7 @@ struct Q5_0Codes : SmallBlocks<22> {
 struct Q5_1Codes : SmallBlocks<24> {
   static constexpr int bias = 0, most = 31;
   static constexpr bool moved = true;
-  template <int J>
-  MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
+  template <int J> MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
     const Bytes v = two(a + J * 24 + 8, b + J * 24 + 8);
     lo = low_nibbles(v);
     hi = high_nibbles(v);
@@ -139,8 +131,7 @@ struct Q8_0Codes : SmallBlocks<34> {
   static constexpr int bias = 0, most = 128;
   static constexpr bool as_signed = true;
 #endif
-  template <int J>
-  MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
+  template <int J> MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
     lo = two(a + J * 34 + 2, b + J * 34 + 2);
     hi = two(a + J * 34 + 18, b + J * 34 + 18);
     if constexpr (!as_signed) {
@@ -155,23 +146,23 @@ struct HalfBlock {
   const std::byte* block;
   int64_t second;                                          // 0 or 1
 };
-template <int size>
-struct LargeBlocks {
+template <int size> struct LargeBlocks {
   static constexpr int64_t block = 256;
   static constexpr bool as_signed = false, moved = false, halved = false;
   MODELC_INLINE HalfBlock at(const std::byte* row, int64_t g) { return {row + g / 8 * size, g / 4 % 2}; }
 };
 
 // Four scales and four minima of 6 bits each, as bytes, from the 12 that hold eight of both.
-struct KBytes { std::uint32_t scales, minima; };
+struct KBytes {
+  std::uint32_t scales, minima;
+};
 MODELC_INLINE KBytes k_bytes(const std::byte* p, int64_t second) {
   const std::uint32_t a = u32_at(p), b = u32_at(p + 4), c = u32_at(p + 8);
   if (second == 0) return {a & 0x3f3f3f3fu, b & 0x3f3f3f3fu};
   return {(c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u), (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u)};
 }
 MODELC_INLINE F8 byte_floats(std::uint32_t a, std::uint32_t b) {
-  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(
-      static_cast<unsigned long long>(b) << 32 | a))));
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(static_cast<unsigned long long>(b) << 32 | a))));
 }
 MODELC_INLINE void k_scales(HalfBlock a, HalfBlock b, F8& d, F8& m) {
   const KBytes p = k_bytes(a.block + 4, a.second), q = k_bytes(b.block + 4, b.second);
@@ -180,8 +171,7 @@ MODELC_INLINE void k_scales(HalfBlock a, HalfBlock b, F8& d, F8& m) {
   m = _mm256_setzero_ps() - mf * byte_floats(p.minima, q.minima);
 }
 // Groups J of a half of the block: two share 32 bytes, low nibbles and high ones.
-template <int J>
-MODELC_INLINE void k_codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
+template <int J> MODELC_INLINE void k_codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
   const Bytes v = two(a + J / 2 * 32, b + J / 2 * 32), w = two(a + J / 2 * 32 + 16, b + J / 2 * 32 + 16);
   lo = J % 2 == 0 ? low_nibbles(v) : high_nibbles(v);
   hi = J % 2 == 0 ? low_nibbles(w) : high_nibbles(w);
@@ -189,8 +179,7 @@ MODELC_INLINE void k_codes(const std::byte* a, const std::byte* b, Bytes& lo, By
 struct Q4_KCodes : LargeBlocks<144> {
   static constexpr int bias = 0, most = 15;
   static constexpr bool moved = true;
-  template <int J>
-  MODELC_INLINE void codes(HalfBlock a, HalfBlock b, Bytes& lo, Bytes& hi) {
+  template <int J> MODELC_INLINE void codes(HalfBlock a, HalfBlock b, Bytes& lo, Bytes& hi) {
     k_codes<J>(a.block + 16 + a.second * 64, b.block + 16 + b.second * 64, lo, hi);
   }
   MODELC_INLINE void scales(HalfBlock a, HalfBlock b, int, F8& d, F8& m) { k_scales(a, b, d, m); }
@@ -198,8 +187,7 @@ struct Q4_KCodes : LargeBlocks<144> {
 struct Q5_KCodes : LargeBlocks<176> {
   static constexpr int bias = 0, most = 31;
   static constexpr bool moved = true;
-  template <int J>
-  MODELC_INLINE void codes(HalfBlock a, HalfBlock b, Bytes& lo, Bytes& hi) {
+  template <int J> MODELC_INLINE void codes(HalfBlock a, HalfBlock b, Bytes& lo, Bytes& hi) {
     k_codes<J>(a.block + 48 + a.second * 64, b.block + 48 + b.second * 64, lo, hi);
     // Bit 4 · second + J of byte i is the fifth one of element i.
     const __m128i by = _mm_cvtsi32_si128(static_cast<int>(4 * a.second));
@@ -213,36 +201,29 @@ struct Q5_KCodes : LargeBlocks<176> {
 struct Q6_KCodes : LargeBlocks<210> {
   static constexpr int bias = 32, most = 63;
   static constexpr bool halved = true;
-  template <int J>
-  MODELC_INLINE void codes(HalfBlock a, HalfBlock b, Bytes& lo, Bytes& hi) {
+  template <int J> MODELC_INLINE void codes(HalfBlock a, HalfBlock b, Bytes& lo, Bytes& hi) {
     const std::byte *p = a.block + a.second * 64 + J % 2 * 32, *q = b.block + b.second * 64 + J % 2 * 32;
     const Bytes v = two(p, q), w = two(p + 16, q + 16);
     const std::byte *r = a.block + 128 + a.second * 32, *s = b.block + 128 + b.second * 32;
     lo = _mm256_or_si256(J < 2 ? low_nibbles(v) : high_nibbles(v), high_pair<J>(two(r, s)));
     hi = _mm256_or_si256(J < 2 ? low_nibbles(w) : high_nibbles(w), high_pair<J>(two(r + 16, s + 16)));
   }
-  MODELC_INLINE void scales(HalfBlock a, HalfBlock b, int, F8& d, F8&) {
-    d = halves_of(half_at(a.block + 208), half_at(b.block + 208));
-  }
+  MODELC_INLINE void scales(HalfBlock a, HalfBlock b, int, F8& d, F8&) { d = halves_of(half_at(a.block + 208), half_at(b.block + 208)); }
   MODELC_INLINE __m256i halves(HalfBlock a, HalfBlock b) {
-    const auto eight = [](HalfBlock h) {
-      return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(h.block + 192 + h.second * 8));
-    };
+    const auto eight = [](HalfBlock h) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(h.block + 192 + h.second * 8)); };
     return _mm256_cvtepi8_epi16(_mm_unpacklo_epi64(eight(a), eight(b)));
   }
 
  private:
   // Bits 2 J and 2 J + 1 of each byte as bits 4 and 5.
-  template <int J>
-  MODELC_INLINE Bytes high_pair(Bytes v) {
+  template <int J> MODELC_INLINE Bytes high_pair(Bytes v) {
     const Bytes moved_bits = J < 2 ? _mm256_slli_epi16(v, 4 - 2 * J) : J == 2 ? v : _mm256_srli_epi16(v, 2);
     return _mm256_and_si256(moved_bits, _mm256_set1_epi8(0x30));
   }
 };
 
 // f(C{}) for the struct of a quantised encoding.
-template <class Function>
-MODELC_INLINE void with_codes(Stored encoding, Function f) {
+template <class Function> MODELC_INLINE void with_codes(Stored encoding, Function f) {
   switch (encoding) {
     case Stored::q4_0: return f(Q4_0Codes{});
     case Stored::q4_1: return f(Q4_1Codes{});

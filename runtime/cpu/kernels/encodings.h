@@ -35,8 +35,7 @@ struct BF16Weights {
   MODELC_INLINE F get(const std::byte* p) { return load_bf16(p); }
 };
 // The first n elements, the others 0; reads no byte beyond them.
-template <class W>
-MODELC_INLINE F get_part(const std::byte* p, int64_t n) {
+template <class W> MODELC_INLINE F get_part(const std::byte* p, int64_t n) {
   std::byte whole[lanes * 4] = {};
   copy_bytes(whole, p, W::bytes(n));
   return W::get(whole);
@@ -131,7 +130,9 @@ struct Q8_0Weights {
 
 // Scale and minimum of group j of 8, of 6 bits each in 12 bytes: whole bytes for the first four, and for the others four
 // bits in the last four bytes and the top two of the first eight.
-struct KScale { float scale, minimum; };
+struct KScale {
+  float scale, minimum;
+};
 MODELC_INLINE KScale k_scale(const std::byte* scales, int64_t j, float d, float dmin) {
   std::uint32_t s, m;
   if (j < 4) {
@@ -203,8 +204,7 @@ struct Q6_KWeights {
 };
 
 // f(W{}) for the struct of an encoding.
-template <class Function>
-MODELC_INLINE void with_encoding(Stored encoding, Function f) {
+template <class Function> MODELC_INLINE void with_encoding(Stored encoding, Function f) {
   switch (encoding) {
     case Stored::f32: return f(F32Weights{});
     case Stored::f16: return f(F16Weights{});

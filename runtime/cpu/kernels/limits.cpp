@@ -13,15 +13,13 @@ namespace MODELC_ISA {
 namespace {
 
 // Every 64 bytes of [data, data + size) are touched once, from `streams` places that lie far apart.
-template <int streams>
-float read_streams(const std::byte* data, int64_t size) {
+template <int streams> float read_streams(const std::byte* data, int64_t size) {
   constexpr int64_t line = 64, vector = lanes * 4;
   const int64_t apart = size / streams / line * line;
   F sum[4] = {zero(), zero(), zero(), zero()};
   for (int64_t at = 0; at < apart; at += line)
     for (int s = 0; s < streams; ++s)
-      for (int64_t i = 0; i < line; i += vector)
-        sum[s % 4] = sum[s % 4] + load(reinterpret_cast<const float*>(data + s * apart + at + i));
+      for (int64_t i = 0; i < line; i += vector) sum[s % 4] = sum[s % 4] + load(reinterpret_cast<const float*>(data + s * apart + at + i));
   float out[lanes], total = 0;
   store(out, sum[0] + sum[1] + sum[2] + sum[3]);
   for (int64_t i = 0; i < lanes; ++i) total += out[i];

@@ -47,22 +47,28 @@ constexpr int products = 4;
 
 // A macro, as each function has instructions of its own. The barrier keeps the stores that fill the configuration: g++ 12 declares
 // _tile_loadconfig as reading eight bytes of it.
-#define MODELC_TILES(PRODUCT)                            \
-  const TileConfig config;                               \
-  __asm__ volatile("" : : "r"(&config) : "memory");      \
-  _tile_loadconfig(&config);                             \
-  _tile_zero(0); _tile_zero(1); _tile_zero(2); _tile_zero(3); \
-  _tile_zero(4); _tile_zero(5); _tile_zero(6); _tile_zero(7); \
-  for (std::int64_t r = 0; r < rounds; ++r) {            \
-    PRODUCT(0, 4, 6);                                    \
-    PRODUCT(1, 4, 7);                                    \
-    PRODUCT(2, 5, 6);                                    \
-    PRODUCT(3, 5, 7);                                    \
-  }                                                      \
-  alignas(64) float out[16 * 16];                        \
-  _tile_stored(0, out, 64);                              \
-  __asm__ volatile("" : : "r"(out) : "memory");          \
-  _tile_release();                                       \
+#define MODELC_TILES(PRODUCT)                       \
+  const TileConfig config;                          \
+  __asm__ volatile("" : : "r"(&config) : "memory"); \
+  _tile_loadconfig(&config);                        \
+  _tile_zero(0);                                    \
+  _tile_zero(1);                                    \
+  _tile_zero(2);                                    \
+  _tile_zero(3);                                    \
+  _tile_zero(4);                                    \
+  _tile_zero(5);                                    \
+  _tile_zero(6);                                    \
+  _tile_zero(7);                                    \
+  for (std::int64_t r = 0; r < rounds; ++r) {       \
+    PRODUCT(0, 4, 6);                               \
+    PRODUCT(1, 4, 7);                               \
+    PRODUCT(2, 5, 6);                               \
+    PRODUCT(3, 5, 7);                               \
+  }                                                 \
+  alignas(64) float out[16 * 16];                   \
+  _tile_stored(0, out, 64);                         \
+  __asm__ volatile("" : : "r"(out) : "memory");     \
+  _tile_release();                                  \
   return out[0]
 
 __attribute__((target("amx-tile,amx-bf16"))) float bf16_amx(std::int64_t rounds) { MODELC_TILES(_tile_dpbf16ps); }

@@ -31,16 +31,14 @@ constexpr int streams = 4;                                 // rows that are read
 constexpr int64_t most_block_m = 72;                       // tokens of a block: 72 · 640 · 4 = 180 kB of x
 
 // acc[i][j] += x[i] · w[j] over one vector of columns.
-template <int M, int N>
-MODELC_INLINE void step(const F (&x)[M], F w, int j, F (&acc)[M][N]) {
+template <int M, int N> MODELC_INLINE void step(const F (&x)[M], F w, int j, F (&acc)[M][N]) {
   hold(w);
   for (int i = 0; i < M; ++i) acc[i][j] = fma(x[i], w, acc[i][j]);
 }
 
 // All columns of M tokens and N rows of w as they are stored, `gap` bytes apart.
 template <int M, int N, class W>
-MODELC_INLINE void stored_tile(const float* x, int64_t x_stride, const std::byte* w, int64_t gap, int64_t k,
-                               F (&acc)[M][N]) {
+MODELC_INLINE void stored_tile(const float* x, int64_t x_stride, const std::byte* w, int64_t gap, int64_t k, F (&acc)[M][N]) {
   F a[M];
   if constexpr (W::block > 1) {
     for (int64_t g = 0; g < k / group_elements; ++g)
@@ -66,8 +64,7 @@ MODELC_INLINE void stored_tile(const float* x, int64_t x_stride, const std::byte
 }
 
 // `vectors` vectors of columns of M tokens and N rows, both packed: [vector][token or row][lane], filled up with zeros.
-template <int M, int N>
-MODELC_INLINE void packed_tile(const float* x, const float* w, int64_t vectors, F (&acc)[M][N]) {
+template <int M, int N> MODELC_INLINE void packed_tile(const float* x, const float* w, int64_t vectors, F (&acc)[M][N]) {
   for (int64_t v = 0; v < vectors; ++v) {
     F a[M];
     for (int i = 0; i < M; ++i) a[i] = load(x + (v * M + i) * lanes);
@@ -76,13 +73,12 @@ MODELC_INLINE void packed_tile(const float* x, const float* w, int64_t vectors, 
 }
 
 // Adds the lanes up, then bias and residual; writes M x N results, rows n0, n0 + gap, … of w.
-template <int M, int N>
-MODELC_INLINE void finish(const ProductArgs& args, int64_t m0, int64_t n0, int64_t gap, const F (&acc)[M][N]) {
+template <int M, int N> MODELC_INLINE void finish(const ProductArgs& args, int64_t m0, int64_t n0, int64_t gap, const F (&acc)[M][N]) {
   for (int i = 0; i < M; ++i) {
     float s[(N + 3) / 4 * 4];
     for (int j = 0; j < N; j += 4) {
-      const Quad q = sums(acc[i][j], j + 1 < N ? acc[i][j + 1] : zero(), j + 2 < N ? acc[i][j + 2] : zero(),
-                          j + 3 < N ? acc[i][j + 3] : zero());
+      const Quad q =
+          sums(acc[i][j], j + 1 < N ? acc[i][j + 1] : zero(), j + 2 < N ? acc[i][j + 2] : zero(), j + 3 < N ? acc[i][j + 3] : zero());
       copy_bytes(s + j, &q, 16);
     }
     if (args.bias != nullptr)
@@ -99,18 +95,15 @@ MODELC_INLINE void finish(const ProductArgs& args, int64_t m0, int64_t n0, int64
 }
 
 // Rows n0, n0 + gap, … for M tokens.
-template <int M, int N, class W>
-void direct(const ProductArgs& args, int64_t m0, int64_t n0, int64_t gap) {
+template <int M, int N, class W> void direct(const ProductArgs& args, int64_t m0, int64_t n0, int64_t gap) {
   F acc[M][N];
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < N; ++j) acc[i][j] = zero();
-  stored_tile<M, N, W>(args.x + m0 * args.x_stride, args.x_stride, args.w + n0 * args.w_stride, gap * args.w_stride,
-                       args.k, acc);
+  stored_tile<M, N, W>(args.x + m0 * args.x_stride, args.x_stride, args.w + n0 * args.w_stride, gap * args.w_stride, args.k, acc);
   finish<M, N>(args, m0, n0, gap, acc);
 }
 
-template <int N, class W>
-void direct_tokens(const ProductArgs& args, int64_t n0, int64_t gap) {
+template <int N, class W> void direct_tokens(const ProductArgs& args, int64_t n0, int64_t gap) {
   int64_t m = 0;
   for (; m + tile_m <= args.m; m += tile_m) direct<tile_m, N, W>(args, m, n0, gap);
   if constexpr (tile_m > 2)
@@ -118,16 +111,14 @@ void direct_tokens(const ProductArgs& args, int64_t n0, int64_t gap) {
   if (m < args.m) direct<1, N, W>(args, m, n0, gap);
 }
 
-template <int N, class W>
-void all_direct(const ProductArgs& args) {
+template <int N, class W> void all_direct(const ProductArgs& args) {
   const int64_t gap = args.n / N;
   for (int64_t n = 0; n < gap; ++n) direct_tokens<N, W>(args, n, gap);
   for (int64_t n = gap * N; n < args.n; ++n) direct_tokens<1, W>(args, n, 1);
 }
 
 // Rows of something stored as W, columns [0, k), packed.
-template <class W>
-MODELC_INLINE void pack(const std::byte* from, int64_t stride, int64_t rows, int64_t k, float* to) {
+template <class W> MODELC_INLINE void pack(const std::byte* from, int64_t stride, int64_t rows, int64_t k, float* to) {
   for (int64_t j = 0; j < rows; ++j) {
     const std::byte* row = from + j * stride;
     float* at = to + j * lanes;
@@ -171,8 +162,7 @@ MODELC_INLINE void ask_ahead(const Pass& p, int64_t m, int64_t tokens) {
   }
 }
 
-template <int M, int N>
-void pass_tile(const ProductArgs& args, const Pass& p, int64_t m) {
+template <int M, int N> void pass_tile(const ProductArgs& args, const Pass& p, int64_t m) {
   F acc[M][N];
   float* partial = p.partial + (m - p.m0) * N * lanes;
   for (int i = 0; i < M; ++i)
@@ -184,8 +174,7 @@ void pass_tile(const ProductArgs& args, const Pass& p, int64_t m) {
     for (int j = 0; j < N; ++j) store(partial + (i * N + j) * lanes, acc[i][j]);
 }
 
-template <int N>
-void pass(const ProductArgs& args, const Pass& p) {
+template <int N> void pass(const ProductArgs& args, const Pass& p) {
   int64_t m = p.m0;
   for (; m + tile_m <= p.m1; m += tile_m) pass_tile<tile_m, N>(args, p, m);
   if constexpr (tile_m > 2)
@@ -199,8 +188,7 @@ int64_t block_m(int64_t m) {
   return ((m + blocks - 1) / blocks + tile_m - 1) / tile_m * tile_m;
 }
 
-template <class W>
-void by_panels(const ProductArgs& args) {
+template <class W> void by_panels(const ProductArgs& args) {
   // Panels hold whole vectors, and whole blocks.
   constexpr int64_t unit = W::block > lanes ? W::block : lanes, most = panel_k / unit * unit;
   const int64_t parts = (args.k + most - 1) / most;
@@ -213,8 +201,8 @@ void by_panels(const ProductArgs& args) {
     for (int64_t k0 = 0; k0 < args.k; k0 += width) {
       const int64_t k1 = k0 + width < args.k ? k0 + width : args.k, vectors = (k1 - k0 + lanes - 1) / lanes;
       for (int64_t m = m0; m < m1; m += tile_m)
-        pack<F32Weights>(reinterpret_cast<const std::byte*>(args.x + m * args.x_stride + k0), args.x_stride * 4,
-                         tile_tokens(m1 - m), k1 - k0, x + (m - m0) * vectors * lanes);
+        pack<F32Weights>(reinterpret_cast<const std::byte*>(args.x + m * args.x_stride + k0), args.x_stride * 4, tile_tokens(m1 - m),
+                         k1 - k0, x + (m - m0) * vectors * lanes);
       float* partial = x + block * panel_k;
       for (int64_t n = 0; n < args.n;) {
         const int64_t rows = args.n - n < tile_n ? 1 : tile_n;
@@ -222,8 +210,21 @@ void by_panels(const ProductArgs& args) {
         if (rows == 1) pack<W>(w, args.w_stride, 1, k1 - k0, panel);
         else pack<W>(w, args.w_stride, tile_n, k1 - k0, panel);
         const int64_t left = args.n - n - rows;            // rows that later panels hold; in memory only the first time
-        const Pass p = {x, panel, vectors, n, m0, m1, k0 == 0, k1 == args.k, partial, w + rows * args.w_stride,
-                        m0 > 0 ? 0 : left < tile_n ? left : tile_n, W::bytes(k1 - k0), args.w_stride};
+        const Pass p = {x,
+                        panel,
+                        vectors,
+                        n,
+                        m0,
+                        m1,
+                        k0 == 0,
+                        k1 == args.k,
+                        partial,
+                        w + rows * args.w_stride,
+                        m0 > 0          ? 0
+                        : left < tile_n ? left
+                                        : tile_n,
+                        W::bytes(k1 - k0),
+                        args.w_stride};
         if (rows == 1) pass<1>(args, p);
         else pass<tile_n>(args, p);
         n += rows;
@@ -233,8 +234,7 @@ void by_panels(const ProductArgs& args) {
   }
 }
 
-template <class W>
-void product_of(const ProductArgs& args) {
+template <class W> void product_of(const ProductArgs& args) {
   if (args.m == 1) all_direct<streams, W>(args);
   else if (args.m <= direct_m) all_direct<tile_n, W>(args);
   else by_panels<W>(args);
@@ -255,8 +255,8 @@ void product(const ProductArgs& args) {
   if (args.k <= 0) {                                       // an empty sum
     for (int64_t m = 0; m < args.m; ++m)
       for (int64_t n = 0; n < args.n; ++n)
-        args.out[m * args.out_stride + n] = (args.bias != nullptr ? args.bias[n] : 0.0F) +
-            (args.residual != nullptr ? args.residual[m * args.residual_stride + n] : 0.0F);
+        args.out[m * args.out_stride + n] =
+            (args.bias != nullptr ? args.bias[n] : 0.0F) + (args.residual != nullptr ? args.residual[m * args.residual_stride + n] : 0.0F);
     return;
   }
   if (args.rounded != nullptr) return rounded_product(args);

@@ -28,8 +28,7 @@ MODELC_INLINE int64_t groups_of(int64_t k) { return (k / 32 + 3) / 4 * 4; }
 MODELC_INLINE Record record(const std::byte* at, int64_t groups) {
   const std::byte* numbers = at + groups * 32;
   return {at, reinterpret_cast<const float*>(numbers), reinterpret_cast<const float*>(numbers) + groups,
-          reinterpret_cast<const std::int32_t*>(numbers) + 2 * groups,
-          reinterpret_cast<const std::int32_t*>(numbers) + 3 * groups};
+          reinterpret_cast<const std::int32_t*>(numbers) + 2 * groups, reinterpret_cast<const std::int32_t*>(numbers) + 3 * groups};
 }
 
 // One result: bias and residual in the order of every product.
@@ -141,8 +140,7 @@ constexpr int rounded_tile_m = 2;
 // ---- few tokens
 
 // For the rows of both lanes: four sums of the products of the codes of one group.
-template <class C>
-MODELC_INLINE __m256i dot(Bytes lo, Bytes hi, Bytes x_lo, Bytes x_hi) {
+template <class C> MODELC_INLINE __m256i dot(Bytes lo, Bytes hi, Bytes x_lo, Bytes x_hi) {
 #if defined(__AVX512VNNI__)
   return _mm256_dpbusd_epi32(_mm256_dpbusd_epi32(_mm256_setzero_si256(), lo, x_lo), hi, x_hi);
 #else
@@ -157,8 +155,7 @@ MODELC_INLINE __m256i dot(Bytes lo, Bytes hi, Bytes x_lo, Bytes x_hi) {
 #endif
 }
 // The same with the scales of the two halves of group J.
-template <class C, int J>
-MODELC_INLINE __m256i dot_halves(Bytes lo, Bytes hi, Bytes x_lo, Bytes x_hi, __m256i scales) {
+template <class C, int J> MODELC_INLINE __m256i dot_halves(Bytes lo, Bytes hi, Bytes x_lo, Bytes x_hi, __m256i scales) {
   static_assert(4 * C::most * 127 <= 32767);               // four products fit 16 bits
 #if defined(__AVX512VNNI__)
   const __m256i none = _mm256_setzero_si256();
@@ -167,13 +164,10 @@ MODELC_INLINE __m256i dot_halves(Bytes lo, Bytes hi, Bytes x_lo, Bytes x_hi, __m
   const __m256i both = _mm256_hadd_epi16(_mm256_maddubs_epi16(lo, x_lo), _mm256_maddubs_epi16(hi, x_hi));
 #endif
   constexpr char a = 4 * J, b = 4 * J + 1, c = 4 * J + 2, d = 4 * J + 3;
-  const __m256i order = _mm256_setr_epi8(a, b, a, b, a, b, a, b, c, d, c, d, c, d, c, d, a, b, a, b, a, b, a, b, c, d, c, d,
-                                         c, d, c, d);
+  const __m256i order = _mm256_setr_epi8(a, b, a, b, a, b, a, b, c, d, c, d, c, d, c, d, a, b, a, b, a, b, a, b, c, d, c, d, c, d, c, d);
   return _mm256_madd_epi16(both, _mm256_shuffle_epi8(scales, order));
 }
-MODELC_INLINE Bytes twice(const void* p) {
-  return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(p)));
-}
+MODELC_INLINE Bytes twice(const void* p) { return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(p))); }
 MODELC_INLINE F8 twice_f32(const float* p) { return _mm256_broadcast_ps(reinterpret_cast<const __m128*>(p)); }
 // Four vectors' sums over each lane of 16 bytes, in order.
 MODELC_INLINE __m256i four_sums(const __m256i (&v)[4]) {
@@ -211,16 +205,14 @@ MODELC_INLINE void pair_step(const std::byte* a, const std::byte* b, const Recor
     __m256i s = four_sums(parts);
     if constexpr (C::halved)
       s = _mm256_sub_epi32(s, _mm256_slli_epi32(_mm256_madd_epi16(halves, twice(x[t].halves + g)), log2_of(C::bias)));
-    else if constexpr (C::bias != 0)
-      s = _mm256_sub_epi32(s, _mm256_slli_epi32(twice(x[t].sum + g), log2_of(C::bias)));
+    else if constexpr (C::bias != 0) s = _mm256_sub_epi32(s, _mm256_slli_epi32(twice(x[t].sum + g), log2_of(C::bias)));
     acc[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(s) * d, twice_f32(x[t].scale + g), acc[t]);
     if constexpr (C::moved) acc[t] = _mm256_fmadd_ps(minimum, twice_f32(x[t].moved + g), acc[t]);
   }
 }
 
 // Rows n0, n0 + gap, … of P pairs, for M tokens.
-template <class C, int M, int P>
-void pairs(const ProductArgs& args, int64_t m0, int64_t n0, int64_t gap) {
+template <class C, int M, int P> void pairs(const ProductArgs& args, int64_t m0, int64_t n0, int64_t gap) {
   const int64_t padded = groups_of(args.k), groups = args.k / 32;
   Record x[M];
   F8 acc[P][M];
@@ -249,8 +241,7 @@ void pairs(const ProductArgs& args, int64_t m0, int64_t n0, int64_t gap) {
     }
 }
 
-template <class C, int M>
-void direct_tokens(const ProductArgs& args) {
+template <class C, int M> void direct_tokens(const ProductArgs& args) {
   constexpr int P = M == 1 ? 2 : 1;
   const int64_t gap = args.n / (2 * P);
   for (int64_t n = 0; n < gap; ++n) pairs<C, M, P>(args, 0, n, gap);
@@ -311,16 +302,15 @@ MODELC_INLINE void turn(__m256i (&v)[4]) {
 }
 
 // Four bytes of each of 8 rows, of elements 4 i … of a group, into the panel's group.
-template <class C>
-MODELC_INLINE void put_codes(__m256i v, int i, std::byte* group, int64_t row) {
+template <class C> MODELC_INLINE void put_codes(__m256i v, int i, std::byte* group, int64_t row) {
 #if defined(__AVX512VNNI__)
   copy_bytes(group + (i * lanes + row) * 4, &v, 32);
 #else
   // As numbers of 16 bits with sign, two and two.
-  const __m256i first = _mm256_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13, -1, 0, -1, 1, -1, 4, -1, 5,
-                                         -1, 8, -1, 9, -1, 12, -1, 13);
-  const __m256i second = _mm256_setr_epi8(-1, 2, -1, 3, -1, 6, -1, 7, -1, 10, -1, 11, -1, 14, -1, 15, -1, 2, -1, 3, -1, 6, -1,
-                                          7, -1, 10, -1, 11, -1, 14, -1, 15);
+  const __m256i first =
+      _mm256_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13, -1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13);
+  const __m256i second = _mm256_setr_epi8(-1, 2, -1, 3, -1, 6, -1, 7, -1, 10, -1, 11, -1, 14, -1, 15, -1, 2, -1, 3, -1, 6, -1, 7, -1, 10,
+                                          -1, 11, -1, 14, -1, 15);
   __m256i a = _mm256_shuffle_epi8(v, first), b = _mm256_shuffle_epi8(v, second);
   a = C::as_signed ? _mm256_srai_epi16(a, 8) : _mm256_sub_epi16(_mm256_srli_epi16(a, 8), _mm256_set1_epi16(C::bias));
   b = C::as_signed ? _mm256_srai_epi16(b, 8) : _mm256_sub_epi16(_mm256_srli_epi16(b, 8), _mm256_set1_epi16(C::bias));
@@ -329,8 +319,7 @@ MODELC_INLINE void put_codes(__m256i v, int i, std::byte* group, int64_t row) {
 #endif
 }
 
-template <class C, int J, class At>
-MODELC_INLINE void fill_group(const At (&a)[4], const At (&b)[4], std::byte* group, int64_t row) {
+template <class C, int J, class At> MODELC_INLINE void fill_group(const At (&a)[4], const At (&b)[4], std::byte* group, int64_t row) {
   Bytes lo[4], hi[4];
   for (int i = 0; i < 4; ++i) C::template codes<J>(a[i], b[i], lo[i], hi[i]);
   turn(lo);
@@ -342,8 +331,7 @@ MODELC_INLINE void fill_group(const At (&a)[4], const At (&b)[4], std::byte* gro
 }
 
 // Rows n0, … of w; beyond the last one that one again.
-template <class C>
-void fill(const ProductArgs& args, int64_t n0, const Panel& p) {
+template <class C> void fill(const ProductArgs& args, int64_t n0, const Panel& p) {
   const int64_t groups = args.k / 32, held = args.n - n0 < lanes ? args.n - n0 : lanes;
   const auto row_at = [&](int64_t r) { return args.w + (n0 + (r < held ? r : held - 1)) * args.w_stride; };
   for (int64_t row = 0; row < lanes; row += 8)
@@ -388,8 +376,7 @@ void fill(const ProductArgs& args, int64_t n0, const Panel& p) {
 
 // Group g of M tokens against all rows of the panel: acc[token] += scaled sums.
 template <class C, int M>
-MODELC_INLINE void panel_step(const Panel& p, const Record (&x)[M], const std::byte* const (&codes)[M], int64_t g,
-                              F (&acc)[4][M], int j) {
+MODELC_INLINE void panel_step(const Panel& p, const Record (&x)[M], const std::byte* const (&codes)[M], int64_t g, F (&acc)[4][M], int j) {
   const std::byte* w = p.codes + g * group_vectors_of_panel * lanes * 4;
   constexpr int half = static_cast<int>(group_vectors_of_panel / 2);
   I low[M], high[M];
@@ -407,8 +394,7 @@ MODELC_INLINE void panel_step(const Panel& p, const Record (&x)[M], const std::b
 #endif
   }
   for (int i = 0; i < half; ++i)
-    for (int t = 0; t < M; ++t)
-      low[t] = add_products(low[t], w + i * lanes * 4, codes[t] + g * 32 * code_bytes + i * 4);
+    for (int t = 0; t < M; ++t) low[t] = add_products(low[t], w + i * lanes * 4, codes[t] + g * 32 * code_bytes + i * 4);
   for (int i = half; i < 2 * half; ++i)
     for (int t = 0; t < M; ++t) {
       I& s = C::halved ? high[t] : low[t];
@@ -428,8 +414,7 @@ MODELC_INLINE void panel_step(const Panel& p, const Record (&x)[M], const std::b
   }
 }
 
-template <class C, int M>
-void panel_tile(const ProductArgs& args, const Panel& p, const std::byte* wide, int64_t m0, int64_t n0) {
+template <class C, int M> void panel_tile(const ProductArgs& args, const Panel& p, const std::byte* wide, int64_t m0, int64_t n0) {
   const int64_t padded = groups_of(args.k), groups = args.k / 32;
   Record x[M];
   const std::byte* codes[M];
@@ -464,8 +449,7 @@ void panel_tile(const ProductArgs& args, const Panel& p, const std::byte* wide, 
   }
 }
 
-template <class C>
-void rounded_by_panels(const ProductArgs& args) {
+template <class C> void rounded_by_panels(const ProductArgs& args) {
   const int64_t padded = groups_of(args.k);
   const Panel p = panel_at(args.scratch, padded);
   auto* wide = reinterpret_cast<std::byte*>(args.scratch + padded * (group_vectors_of_panel + 3) * lanes);

@@ -13,8 +13,7 @@ MODELC_INLINE void store_up_to(float* p, F v, int64_t left) {
   else store_part(p, v, left);
 }
 
-template <class W>
-void convert_row(const std::byte* from, int64_t n, float scale, float* to) {
+template <class W> void convert_row(const std::byte* from, int64_t n, float scale, float* to) {
   const F s = splat(scale);
   if constexpr (W::block > 1) {
     for (int64_t g = 0; g < n / group_elements; ++g) {
@@ -78,8 +77,7 @@ void rms_norm(const float* x, const float* w, float eps, float offset, int64_t n
   scale_row(x, w, norm_factor(squares, eps, n), offset, n, out);
 }
 
-void add_rms_norm(const float* x, const float* y, const float* w, float eps, float offset, int64_t n, float* sum_out,
-                  float* out) {
+void add_rms_norm(const float* x, const float* y, const float* w, float eps, float offset, int64_t n, float* sum_out, float* out) {
   F squares = zero();
   for (int64_t i = 0; i < n; i += lanes) {
     const F v = load_up_to(x + i, n - i) + load_up_to(y + i, n - i);
@@ -114,8 +112,7 @@ void layer_norm(const float* x, const float* w, const float* b, float eps, int64
   }
 }
 
-void rope(const float* x, const float* cos, const float* sin, int64_t heads, int64_t d, int64_t half, bool adjacent,
-          float* out) {
+void rope(const float* x, const float* cos, const float* sin, int64_t heads, int64_t d, int64_t half, bool adjacent, float* out) {
   for (int64_t h = 0; h < heads; ++h, x += d, out += d) {
     if (adjacent) {
       for (int64_t i = 0; i < half; ++i) {

@@ -14,9 +14,7 @@ struct GroupCodes {
 
 MODELC_INLINE GroupCodes group_codes(Stored encoding, const std::byte* row, int64_t g, std::int8_t* out) {
   GroupCodes c;
-  const auto put = [&](int64_t i, std::uint32_t code, int bias) {
-    out[i] = static_cast<std::int8_t>(static_cast<int>(code) - bias);
-  };
+  const auto put = [&](int64_t i, std::uint32_t code, int bias) { out[i] = static_cast<std::int8_t>(static_cast<int>(code) - bias); };
   // 16 bytes of nibbles, the low ones first, with a fifth bit each.
   const auto small = [&](const std::byte* p, std::uint32_t fifth, int bias) {
     for (int64_t i = 0; i < 16; ++i) {
@@ -75,11 +73,10 @@ MODELC_INLINE GroupCodes group_codes(Stored encoding, const std::byte* row, int6
       const int64_t half = j / 4, r = j % 4;
       c.scale = half_at(b + 208);
       c.halved = true;
-      for (int64_t i = 0; i < 2; ++i)
-        c.halves[i] = static_cast<std::int8_t>(byte_at(b + 192 + half * 8 + r * 2 + i));
+      for (int64_t i = 0; i < 2; ++i) c.halves[i] = static_cast<std::int8_t>(byte_at(b + 192 + half * 8 + r * 2 + i));
       for (int64_t i = 0; i < 32; ++i)
-        put(i, (byte_at(b + half * 64 + r % 2 * 32 + i) >> (r / 2 * 4) & 15u) |
-                   (byte_at(b + 128 + half * 32 + i) >> (2 * r) & 3u) << 4, 32);
+        put(i, (byte_at(b + half * 64 + r % 2 * 32 + i) >> (r / 2 * 4) & 15u) | (byte_at(b + 128 + half * 32 + i) >> (2 * r) & 3u) << 4,
+            32);
       break;
     }
     default: break;

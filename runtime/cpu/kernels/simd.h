@@ -17,9 +17,7 @@ namespace modelc::cpu::MODELC_ISA {
 
 using std::int64_t;
 
-MODELC_INLINE void copy_bytes(void* to, const void* from, int64_t n) {
-  __builtin_memcpy(to, from, static_cast<std::size_t>(n));
-}
+MODELC_INLINE void copy_bytes(void* to, const void* from, int64_t n) { __builtin_memcpy(to, from, static_cast<std::size_t>(n)); }
 
 // ---- 16 lanes: AVX-512 (F, BW, DQ, VL) -----------------------------------------------------------------------------
 #if defined(__AVX512F__)
@@ -39,9 +37,7 @@ MODELC_INLINE F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
 MODELC_INLINE F max(F a, F b) { return _mm512_max_ps(a, b); }
 MODELC_INLINE F min(F a, F b) { return _mm512_min_ps(a, b); }
 // a where x < y, else b.
-MODELC_INLINE F pick_less(F x, F y, F a, F b) {
-  return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_LT_OQ), b, a);
-}
+MODELC_INLINE F pick_less(F x, F y, F a, F b) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_LT_OQ), b, a); }
 MODELC_INLINE I bits(F v) { return _mm512_castps_si512(v); }
 MODELC_INLINE F floats(I v) { return _mm512_castsi512_ps(v); }
 MODELC_INLINE I splat_int(std::int32_t x) { return _mm512_set1_epi32(x); }
@@ -55,15 +51,9 @@ MODELC_INLINE I or_int(I a, I b) { return _mm512_or_si512(a, b); }
 MODELC_INLINE F load_bf16(const std::byte* p) {
   return floats(shift_left<16>(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))));
 }
-MODELC_INLINE F load_f16(const std::byte* p) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-}
-MODELC_INLINE I load_u8(const std::byte* p) {
-  return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-}
-MODELC_INLINE I load_s8(const std::byte* p) {
-  return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-}
+MODELC_INLINE F load_f16(const std::byte* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+MODELC_INLINE I load_u8(const std::byte* p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+MODELC_INLINE I load_s8(const std::byte* p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
 MODELC_INLINE F to_floats(I a) { return _mm512_cvtepi32_ps(a); }
 MODELC_INLINE I shift_right_by(I a, int n) { return _mm512_srlv_epi32(a, _mm512_set1_epi32(n)); }
 // Lane i by i.
@@ -83,8 +73,7 @@ MODELC_INLINE __m128 sums(F a, F b, F c, F d) {
   F s = _mm512_shuffle_f32x4(ab, cd, 0x88) + _mm512_shuffle_f32x4(ab, cd, 0xDD);
   s = s + _mm512_permute_ps(s, 0x4E);
   s = s + _mm512_permute_ps(s, 0xB1);
-  return _mm512_castps512_ps128(
-      _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), s));
+  return _mm512_castps512_ps128(_mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), s));
 }
 
 // ---- 8 lanes: AVX2, FMA, F16C --------------------------------------------------------------------------------------
@@ -120,15 +109,9 @@ MODELC_INLINE I or_int(I a, I b) { return _mm256_or_si256(a, b); }
 MODELC_INLINE F load_bf16(const std::byte* p) {
   return floats(shift_left<16>(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))));
 }
-MODELC_INLINE F load_f16(const std::byte* p) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-}
-MODELC_INLINE I load_u8(const std::byte* p) {
-  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-}
-MODELC_INLINE I load_s8(const std::byte* p) {
-  return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-}
+MODELC_INLINE F load_f16(const std::byte* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+MODELC_INLINE I load_u8(const std::byte* p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))); }
+MODELC_INLINE I load_s8(const std::byte* p) { return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))); }
 MODELC_INLINE F to_floats(I a) { return _mm256_cvtepi32_ps(a); }
 MODELC_INLINE I shift_right_by(I a, int n) { return _mm256_srlv_epi32(a, _mm256_set1_epi32(n)); }
 MODELC_INLINE I shift_right_lanes(I a) { return _mm256_srlv_epi32(a, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }

@@ -24,8 +24,7 @@ Span find(const SourceManager& sources, FileId file, std::string_view text) {
 
 TEST_CASE("a message as the interface shows it") {
   SourceManager sources;
-  const FileId f = sources.add("llama.model",
-                               "one\ntwo\n    q_proj: Linear(c.hidden_size, heads * d, has_bias: c.attention_bias)\n");
+  const FileId f = sources.add("llama.model", "one\ntwo\n    q_proj: Linear(c.hidden_size, heads * d, has_bias: c.attention_bias)\n");
   Sink sink;
   sink.error(shape_differs, find(sources, f, "q_proj"), "shape of `layers.1.self_attn.q_proj.weight` differs")
       .mark("expected [heads * d, hidden_size] = [4 * 16, 40]")
@@ -114,7 +113,10 @@ TEST_CASE("what files hold cannot steer the terminal") {
   SourceManager sources;
   const FileId f = sources.add("a\x1b[2J.model", "x\x1b[31m\xFFy");
   Sink sink;
-  sink.error(shape_differs, Span{f, 0, 1}, "found \x1b[0m\xC2\x9B" "1m").note("two\nlines");
+  sink.error(shape_differs, Span{f, 0, 1},
+             "found \x1b[0m\xC2\x9B"
+             "1m")
+      .note("two\nlines");
   const std::string text = diag::render(sink, sources);
   CHECK(text.find('\x1b') == std::string::npos);
   CHECK(text.find("\\x1b") != std::string::npos);

@@ -72,8 +72,7 @@ TEST_CASE("random dims evaluate as their formula, and read back from their text"
   Table x;
   int non_trivial = 0;
   for (int i = 0; i < 3000; ++i) {
-    const std::vector<std::int64_t> sizes = {static_cast<std::int64_t>(rng() % 20 + 1),
-                                             static_cast<std::int64_t>(rng() % 8 + 1),
+    const std::vector<std::int64_t> sizes = {static_cast<std::int64_t>(rng() % 20 + 1), static_cast<std::int64_t>(rng() % 8 + 1),
                                              2 * static_cast<std::int64_t>(rng() % 10 + 1)};
     const Pair p = random_dim(x, sizes, rng, 4);
     if (p.dim == DimTable::too_large) continue;
@@ -162,8 +161,8 @@ TEST_CASE("texts of dims") {
   CHECK(x.dims.text(x.c(0)) == "0");
   CHECK(x.dims.text(x.parse("1 - tokens")) == "-tokens + 1");
   CHECK(x.dims.text(x.parse("(tokens + 1) * 2")) == "2 * tokens + 2");
-  for (const char* bad : {"", "tokens tokens", "heads", "2 *", "div(tokens)", "div(tokens, 0)", "div(tokens, -1)",
-                          "(tokens", "99999999999999999999", "1.5", "tokens)", "div(tokens, batch)", "+ 1"})
+  for (const char* bad : {"", "tokens tokens", "heads", "2 *", "div(tokens)", "div(tokens, 0)", "div(tokens, -1)", "(tokens",
+                          "99999999999999999999", "1.5", "tokens)", "div(tokens, batch)", "+ 1"})
     CHECK_FALSE(x.dims.parse(bad).has_value());
   CHECK_FALSE(x.dims.parse(std::string(1000, '(') + "1" + std::string(1000, ')')).has_value());
 }

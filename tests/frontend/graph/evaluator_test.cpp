@@ -19,15 +19,13 @@ namespace {
 
 struct Decoder {
   Module module = parsed(tiny_decoder_text());
-  Evaluator evaluator{module,
-                      [this](const std::string& name, const WeightDecl& decl) -> std::optional<std::vector<float>> {
+  Evaluator evaluator{module, [this](const std::string& name, const WeightDecl& decl) -> std::optional<std::vector<float>> {
                         if (decl.default_value) return std::nullopt;
                         return made_up_weights(name, decl, module.dims);
                       }};
 
   // New tokens for slots; the logits of all rows or the last ones.
-  std::vector<float> step(const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>>& tokens,
-                          Outputs outputs = Outputs::all) {
+  std::vector<float> step(const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>>& tokens, Outputs outputs = Outputs::all) {
     std::vector<Evaluator::Next> next;
     std::vector<std::int64_t> ids;
     for (const auto& [slot, t] : tokens) {
@@ -36,8 +34,7 @@ struct Decoder {
     }
     Result<eval::Batch> batch = evaluator.batch(next, outputs);
     REQUIRE(batch.ok());
-    auto out = evaluator.run(
-        "forward", {{"input_ids", index_array({static_cast<std::int64_t>(ids.size())}, ids)}, {"at", *batch}});
+    auto out = evaluator.run("forward", {{"input_ids", index_array({static_cast<std::int64_t>(ids.size())}, ids)}, {"at", *batch}});
     if (!out) FAIL(out.error().text());
     REQUIRE(out->size() == 1);
     CHECK((*out)[0].name == "logits");
@@ -48,8 +45,7 @@ struct Decoder {
 const std::vector<std::int64_t> prompt = {3, 1, 4, 1, 5, 9, 2, 6, 10, 0};
 
 std::vector<float> rows(const std::vector<float>& logits, std::size_t from, std::size_t to) {
-  return {logits.begin() + static_cast<std::ptrdiff_t>(from * 11),
-          logits.begin() + static_cast<std::ptrdiff_t>(to * 11)};
+  return {logits.begin() + static_cast<std::ptrdiff_t>(from * 11), logits.begin() + static_cast<std::ptrdiff_t>(to * 11)};
 }
 
 }  // namespace
@@ -114,11 +110,10 @@ TEST_CASE("a slot begins anew after reset, and a failed call leaves no trace") {
 
   Decoder fails;
   bool broken = false;
-  fails.evaluator = Evaluator(
-      fails.module, [&](const std::string& name, const WeightDecl& decl) -> std::optional<std::vector<float>> {
-        if (decl.default_value || (broken && name == "lm_head.weight")) return std::nullopt;
-        return made_up_weights(name, decl, fails.module.dims);
-      });
+  fails.evaluator = Evaluator(fails.module, [&](const std::string& name, const WeightDecl& decl) -> std::optional<std::vector<float>> {
+    if (decl.default_value || (broken && name == "lm_head.weight")) return std::nullopt;
+    return made_up_weights(name, decl, fails.module.dims);
+  });
   broken = true;
   const Result<eval::Batch> batch = fails.evaluator.batch({{0, 3}}, Outputs::all);
   auto out = fails.evaluator.run("forward", {{"input_ids", index_array({3}, {7, 7, 7})}, {"at", *batch}});
@@ -139,10 +134,10 @@ TEST_CASE("traces name values as a hook would") {
     last[path] = value;
   });
   const std::vector<float> logits = d.step({{0, prompt}});
-  for (const char* path : {"model.embed_tokens", "model.h", "model.layers.0", "model.layers.0.input_layernorm",
-                           "model.layers.1.self_attn", "model.layers.2.self_attn.q_proj", "model.layers.2.self_attn.q",
-                           "model.layers.2.self_attn.rope", "model.layers.0.self_attn.y", "model.layers.1.h",
-                           "model.layers.1.mlp", "model.layers.1.mlp.up_proj", "model.norm", "model", "lm_head"}) {
+  for (const char* path :
+       {"model.embed_tokens", "model.h", "model.layers.0", "model.layers.0.input_layernorm", "model.layers.1.self_attn",
+        "model.layers.2.self_attn.q_proj", "model.layers.2.self_attn.q", "model.layers.2.self_attn.rope", "model.layers.0.self_attn.y",
+        "model.layers.1.h", "model.layers.1.mlp", "model.layers.1.mlp.up_proj", "model.norm", "model", "lm_head"}) {
     CAPTURE(path);
     CHECK(last.contains(path));
   }
@@ -186,14 +181,13 @@ TEST_CASE("the decoder against its formula, layer 0 written out") {
   const double angle[2] = {5.0, 0.05};
   const Array& turned = at[l + "self_attn.q"];
   for (std::size_t i = 0; i < 2; ++i) {
-    CHECK(turned.reals[(5 * 4 + 3) * 4 + i] ==
-          doctest::Approx(q[i] * std::cos(angle[i]) - q[i + 2] * std::sin(angle[i])).epsilon(1e-5));
+    CHECK(turned.reals[(5 * 4 + 3) * 4 + i] == doctest::Approx(q[i] * std::cos(angle[i]) - q[i + 2] * std::sin(angle[i])).epsilon(1e-5));
     CHECK(turned.reals[(5 * 4 + 3) * 4 + i + 2] ==
           doctest::Approx(q[i + 2] * std::cos(angle[i]) + q[i] * std::sin(angle[i])).epsilon(1e-5));
   }
   // The residual.
-  const Array &embedded = at["model.embed_tokens"], &mixed = at[l + "self_attn"], &h = at[l + "h"],
-              &mlp = at[l + "mlp"], &out = at["model.layers.0"];
+  const Array &embedded = at["model.embed_tokens"], &mixed = at[l + "self_attn"], &h = at[l + "h"], &mlp = at[l + "mlp"],
+              &out = at["model.layers.0"];
   for (std::size_t i = 0; i < h.reals.size(); ++i) {
     CHECK(h.reals[i] == embedded.reals[i] + mixed.reals[i]);
     CHECK(out.reals[i] == h.reals[i] + mlp.reals[i]);
@@ -215,13 +209,11 @@ TEST_CASE("inputs are checked against their types") {
   CHECK(error({{"input_ids", index_array({3}, {1, -1, 2})}, {"at", *batch}}).kind == "index-range");
   CHECK(error({{"input_ids", index_array({4}, {1, 2, 3, 4})}, {"at", *batch}}).message ==
         "input_ids is [4], wanted index(11)[tokens]: axis 0 is 3");
-  CHECK(error({{"input_ids", array({3}, {1, 2, 3})}, {"at", *batch}}).message ==
-        "input_ids is f32[3], wanted index(11)[tokens]");
+  CHECK(error({{"input_ids", array({3}, {1, 2, 3})}, {"at", *batch}}).message == "input_ids is f32[3], wanted index(11)[tokens]");
   CHECK(error({{"input_ids", index_array({3, 1}, {1, 2, 3})}, {"at", *batch}}).kind == "input");
   CHECK(error({{"at", *batch}}).message == "the input input_ids is missing");
   CHECK(error({{"input_ids", *batch}, {"at", *batch}}).message == "input_ids must be a tensor, not a Batch");
-  CHECK(error({{"input_ids", index_array({3}, {1, 2, 3})}, {"at", *batch}, {"mask", *batch}}).message ==
-        "forward has no input mask");
+  CHECK(error({{"input_ids", index_array({3}, {1, 2, 3})}, {"at", *batch}, {"mask", *batch}}).message == "forward has no input mask");
   auto nothing = d.evaluator.run("encode", {});
   REQUIRE_FALSE(nothing.ok());
   CHECK(nothing.error().message == "Tiny has no function encode");
@@ -282,18 +274,15 @@ TEST_CASE("a graph with faults is not run") {
 }
 
 TEST_CASE("inputs with a default, axes from shapes, several results") {
-  const std::string text =
-      module_text("%x: f32[batch, seq], %keep: bool[batch, seq] default 1.0, %scale: f32[] default 2.0",
-                  "%m: f32[batch] = mean(%x, %keep)\n%y: f32[batch] = mul(%m, %scale)\nreturn %m as \"mean\", %y");
+  const std::string text = module_text("%x: f32[batch, seq], %keep: bool[batch, seq] default 1.0, %scale: f32[] default 2.0",
+                                       "%m: f32[batch] = mean(%x, %keep)\n%y: f32[batch] = mul(%m, %scale)\nreturn %m as \"mean\", %y");
   const auto both = outputs_of(text, {{"x", array({2, 2}, {1, 3, 5, 7})}});
   CHECK(both[0].reals == std::vector<float>{2, 6});
   CHECK(both[1].reals == std::vector<float>{4, 12});
-  const auto given = outputs_of(text, {{"x", array({2, 2}, {1, 3, 5, 7})},
-                                       {"keep", eval::bool_array({2, 2}, {1, 0, 0, 1})},
-                                       {"scale", array({}, {3})}});
+  const auto given =
+      outputs_of(text, {{"x", array({2, 2}, {1, 3, 5, 7})}, {"keep", eval::bool_array({2, 2}, {1, 0, 0, 1})}, {"scale", array({}, {3})}});
   CHECK(given[1].reals == std::vector<float>{3, 21});
-  CHECK(run_error(text, {{"x", array({2, 2}, {1, 3, 5, 7})}, {"keep", eval::bool_array({2, 3}, {1, 0, 0, 1, 1, 1})}})
-            .kind == "input");
+  CHECK(run_error(text, {{"x", array({2, 2}, {1, 3, 5, 7})}, {"keep", eval::bool_array({2, 3}, {1, 0, 0, 1, 1, 1})}}).kind == "input");
   CHECK(run_error(text, {{"x", array({0, 2}, {})}}).message == "x makes batch 0, wanted 1..");
 }
 
@@ -309,8 +298,7 @@ TEST_CASE("sizes are bounded") {
   const std::string text = module_text("%x: f32[seq]", "%y: f32[1000000000] = arange(count: 1000000000)\nreturn %y");
   CHECK(run_error(text, {{"x", array({1}, {1})}}).kind == "size");
   const std::string unbound = module_text("%x: f32[seq]", "%y: f32[batch] = arange(count: \"batch\")\nreturn %y");
-  CHECK(run_error(unbound, {{"x", array({1}, {1})}}).message ==
-        "arange is f32[batch], and the size of batch is not known in this call");
+  CHECK(run_error(unbound, {{"x", array({1}, {1})}}).message == "arange is f32[batch], and the size of batch is not known in this call");
 }
 
 TEST_CASE("a model without state starts at 0 each time") {
@@ -377,10 +365,8 @@ class T: T {
   good.erase(good.find("  entry twice"), good.find("  forward forward") - good.find("  entry twice"));
   CHECK(faults_of(text).find("there is no loop") != std::string::npos);
   const Module m = parsed(good);
-  const std::map<std::string, float> weights = {{"b.0.parts.0.weight", 2.0f},
-                                                {"b.0.parts.1.weight", 3.0f},
-                                                {"b.1.parts.0.weight", 5.0f},
-                                                {"b.1.parts.1.weight", 7.0f}};
+  const std::map<std::string, float> weights = {
+      {"b.0.parts.0.weight", 2.0f}, {"b.0.parts.1.weight", 3.0f}, {"b.1.parts.0.weight", 5.0f}, {"b.1.parts.1.weight", 7.0f}};
   Evaluator e(m, [&](const std::string& name, const WeightDecl&) { return std::vector<float>{weights.at(name)}; });
   std::vector<std::string> paths;
   e.set_trace([&](const std::string& path, const Array&) { paths.push_back(path); });

@@ -74,8 +74,7 @@ void check_case(const Json& c) {
     for (const JsonMember& input : *run.find("inputs")->as_object()) inputs.emplace(input.key, array_of(input.value));
     if (run.find("segments") != nullptr) {
       std::vector<eval::Evaluator::Next> next;
-      for (const Json& s : list(run, "segments"))
-        next.push_back({*(*s.as_array())[0].as_int(), *(*s.as_array())[1].as_int()});
+      for (const Json& s : list(run, "segments")) next.push_back({*(*s.as_array())[0].as_int(), *(*s.as_array())[1].as_int()});
       Result<eval::Batch> batch = e.batch(next, eval::Outputs::all);
       REQUIRE(batch.ok());
       inputs.emplace("at", *batch);

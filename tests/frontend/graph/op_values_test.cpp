@@ -14,8 +14,7 @@ using eval::bool_array;
 using eval::index_array;
 
 TEST_CASE("reductions of nothing") {
-  const std::map<std::string, eval::Input> in = {{"x", array({2, 2}, {1, 2, 3, 4})},
-                                                 {"w", bool_array({2, 2}, {0, 0, 0, 1})}};
+  const std::map<std::string, eval::Input> in = {{"x", array({2, 2}, {1, 2, 3, 4})}, {"w", bool_array({2, 2}, {0, 0, 0, 1})}};
   const char* inputs = "%x: f32[2, 2], %w: bool[2, 2]";
   CHECK(value(inputs, "f32[2]", "sum(%x, %w)", in).reals == std::vector<float>{0, 4});
   CHECK(value(inputs, "f32[2]", "mean(%x, %w)", in).reals == std::vector<float>{0, 4});
@@ -23,8 +22,8 @@ TEST_CASE("reductions of nothing") {
   CHECK(value(inputs, "f32[2]", "min_reduce(%x, %w)", in).reals == std::vector<float>{INFINITY, 4});
   CHECK(value(inputs, "index(2)[2]", "argmax(%x, %w)", in).integers == std::vector<std::int64_t>{0, 1});
   CHECK(value(inputs, "f32[2, 2]", "softmax(%x, %w)", in).reals == std::vector<float>{0, 0, 0, 1});
-  CHECK(value("%x: i32[2], %w: bool[2]", "i32[]", "max_reduce(%x, %w)",
-              {{"x", index_array({2}, {1, 2})}, {"w", bool_array({2}, {0, 0})}}).integers[0] == INT32_MIN);
+  CHECK(value("%x: i32[2], %w: bool[2]", "i32[]", "max_reduce(%x, %w)", {{"x", index_array({2}, {1, 2})}, {"w", bool_array({2}, {0, 0})}})
+            .integers[0] == INT32_MIN);
 }
 
 TEST_CASE("softmax takes large numbers, and equal ones share") {
@@ -47,9 +46,8 @@ TEST_CASE("min and max hand on what is not a number") {
 
 TEST_CASE("one rounding an operation") {
   // 1 + 2^-24 is 1 in f32, and so is the next: step by step nothing is gained.
-  const auto y =
-      outputs_of(module_text("%x: f32[1], %e: f32[1]", "%a: f32[1] = add(%x, %e)\n%b: f32[1] = add(%a, %e)\nreturn %b"),
-                 {{"x", array({1}, {1})}, {"e", array({1}, {0x1p-24f})}});
+  const auto y = outputs_of(module_text("%x: f32[1], %e: f32[1]", "%a: f32[1] = add(%x, %e)\n%b: f32[1] = add(%a, %e)\nreturn %b"),
+                            {{"x", array({1}, {1})}, {"e", array({1}, {0x1p-24f})}});
   CHECK(y[0].reals[0] == 1.0f);
   // A sum is f64 inside: 2^24 ones after 2^24 are not lost.
   CHECK(value("%x: f32[4]", "f32[]", "sum(%x, _)", {{"x", array({4}, {0x1p24f, 1, 1, 1})}}).reals[0] == 0x1p24f + 4);
@@ -79,9 +77,7 @@ TEST_CASE("attention, worked out by hand") {
   const Array q = array({3, 1, 1}, {1, 1, 1}), k = array({3, 1, 1}, {0, l3, l2}), v = array({3, 1, 1}, {6, 12, 24});
   const std::string inputs = "%q: f32[3, 1, 1], %k: f32[3, 1, 1], %v: f32[3, 1, 1]";
   auto run = [&](const std::string& attrs) {
-    return value(inputs, "f32[3, 1, 1]", "attend(%q, %k, %v, _, _, _, _; " + attrs + ")",
-                 {{"q", q}, {"k", k}, {"v", v}})
-        .reals;
+    return value(inputs, "f32[3, 1, 1]", "attend(%q, %k, %v, _, _, _, _; " + attrs + ")", {{"q", q}, {"k", k}, {"v", v}}).reals;
   };
   const std::vector<float> full = run("mask: \"full\", scale: 1.0");
   for (float y : full) CHECK(y == doctest::Approx((6 + 36 + 48) / 6.0).epsilon(1e-6));
@@ -112,8 +108,7 @@ TEST_CASE("a sink takes its share, and a row that sees nothing gives 0") {
   CHECK(value(inputs, "f32[1, 1, 1]", "attend(%q, %k, %v, _, %s, _, _; mask: \"full\", scale: 1.0)", in).reals[0] ==
         doctest::Approx(2).epsilon(1e-6));
   CHECK(value(inputs, "f32[1, 1, 1]", "attend(%q, %k, %v, _, _, %m, _; mask: \"full\", scale: 1.0)", in).reals[0] == 0);
-  CHECK(value(inputs, "f32[1, 1, 1]", "attend(%q, %k, %v, _, %s, %m, _; mask: \"full\", scale: 1.0)", in).reals[0] ==
-        0);
+  CHECK(value(inputs, "f32[1, 1, 1]", "attend(%q, %k, %v, _, %s, %m, _; mask: \"full\", scale: 1.0)", in).reals[0] == 0);
 }
 
 TEST_CASE("rope's two pairings differ by an order of channels alone") {
@@ -149,8 +144,7 @@ TEST_CASE("run-time sizes in slices, ranges and shapes") {
 TEST_CASE("data that an operation cannot take is an error") {
   const std::string sliced = module_text("%x: f32[seq]", "%y: f32[seq - 3] = slice(%x; axis: 0, start: 3)\nreturn %y");
   CHECK(run_error(sliced, {{"x", array({2}, {1, 2})}}).kind == "size");
-  const std::string one =
-      module_text("%x: f32[seq]", "%y: f32[] = slice(%x; axis: 0, start: 3, drop: true)\nreturn %y");
+  const std::string one = module_text("%x: f32[seq]", "%y: f32[] = slice(%x; axis: 0, start: 3, drop: true)\nreturn %y");
   CHECK(run_error(one, {{"x", array({2}, {1, 2})}}).kind == "slice-range");
   const std::string cast = module_text("%x: f32[1]", "%y: i32[1] = cast(%x; dtype: \"i32\")\nreturn %y");
   CHECK(run_error(cast, {{"x", array({1}, {std::nanf("")})}}).kind == "cast-range");

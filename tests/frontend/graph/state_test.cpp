@@ -39,9 +39,9 @@ class Sums {
     const auto n = static_cast<std::int64_t>(x.size());
     auto batch = evaluator_.batch(next, Outputs::all);
     REQUIRE(batch.ok());
-    return evaluator_.run("forward", {{"x", array({n, 1}, std::move(x))},
-                                      {"i", array({n}, std::vector<float>(static_cast<std::size_t>(n), index))},
-                                      {"at", *batch}});
+    return evaluator_.run(
+        "forward",
+        {{"x", array({n, 1}, std::move(x))}, {"i", array({n}, std::vector<float>(static_cast<std::size_t>(n), index))}, {"at", *batch}});
   }
   std::vector<float> values(std::initializer_list<Evaluator::Next> next, std::vector<float> x) {
     auto out = step(next, std::move(x));
@@ -88,8 +88,7 @@ TEST_CASE("a state that has not seen what came before does not go on") {
   REQUIRE(s.evaluator().run("other", {{"at", *s.evaluator().batch({{0, 2}}, Outputs::all)}}).ok());
   const auto failed = s.step({{0, 1}}, {9});
   REQUIRE_FALSE(failed.ok());
-  CHECK(failed.error().message ==
-        "causal_conv1d: slot 0 goes on at position 2, but the state ring has seen 0 tokens of it");
+  CHECK(failed.error().message == "causal_conv1d: slot 0 goes on at position 2, but the state ring has seen 0 tokens of it");
 }
 
 TEST_CASE("a state goes over the tokens of a call once") {
@@ -103,8 +102,7 @@ TEST_CASE("a state goes over the tokens of a call once") {
   const std::string again = "%b: f32[tokens, 3] = causal_conv1d \"ring\"(%a, %w, _, %at)\n";
   CHECK(faults(once).empty());
   CHECK(faults(once + again).find("the state \"ring\" goes over the same tokens twice") != std::string::npos);
-  const std::string in_loop =
-      "%l: f32[tokens, 3] = repeat \"parts\"(%x) {\ncarry %h: f32[tokens, 3]\n" + once + "next %a\n}\n";
+  const std::string in_loop = "%l: f32[tokens, 3] = repeat \"parts\"(%x) {\ncarry %h: f32[tokens, 3]\n" + once + "next %a\n}\n";
   CHECK(faults(in_loop).find("the state \"ring\" goes over the same tokens twice") != std::string::npos);
 }
 
@@ -112,8 +110,9 @@ TEST_CASE("a cache is given the rows of a call's tokens once: in a text, through
   const auto text = [](const std::string& body) {
     std::string t = module_text("%x: f32[tokens, 1, 3], %at: Batch", body + "return %x",
                                 "state cache: kv_cache[1, 3, 3]\nchild part: Part\nchildren parts: [Part * 2]");
-    t.insert(t.find("class T"), "class Part: Part {\n  state own: kv_cache[1, 3, 3]\n  forward forward(%x: f32[tokens, 1, 3], "
-                                "%at: Batch) {\n    append \"own\"(%x, %x, %at)\n    return %x\n  }\n}\n");
+    t.insert(t.find("class T"),
+             "class Part: Part {\n  state own: kv_cache[1, 3, 3]\n  forward forward(%x: f32[tokens, 1, 3], "
+             "%at: Batch) {\n    append \"own\"(%x, %x, %at)\n    return %x\n  }\n}\n");
     return t;
   };
   const auto faults = [&](const std::string& body) { return faults_of(text(body)); };
@@ -123,8 +122,8 @@ TEST_CASE("a cache is given the rows of a call's tokens once: in a text, through
     return "%" + name + ": f32[tokens, 1, 3] = call \"" + member + "\".forward(%x, %at)\n";
   };
   const auto loop = [&](const std::string& name, const std::string& body, const std::string& next) {
-    return "%" + name + ": f32[tokens, 1, 3] = repeat \"parts\"(%x) {\ncarry %h" + name + ": f32[tokens, 1, 3]\n" + body +
-           "next %" + next + "\n}\n";
+    return "%" + name + ": f32[tokens, 1, 3] = repeat \"parts\"(%x) {\ncarry %h" + name + ": f32[tokens, 1, 3]\n" + body + "next %" + next +
+           "\n}\n";
   };
   CHECK(faults(append + call("a", "part") + call("b", "parts.0") + call("c", "parts.1")).empty());
   CHECK(faults(append + append).find(twice("cache")) != std::string::npos);
@@ -152,19 +151,17 @@ TEST_CASE("states are bounded, and have a shape") {
   CHECK(faults("ring[3]").find("has 1 sizes, wanted 2 to 8") != std::string::npos);
   CHECK(faults("recurrent[]").find("has 0 sizes, wanted 1 to 8") != std::string::npos);
   CHECK(faults("latent_cache[3]").find("has 1 sizes, wanted 2") != std::string::npos);
-  CHECK(faults("recurrent[2000000, 2000000]").find("has more than 2^40 elements for one sequence") !=
-        std::string::npos);
+  CHECK(faults("recurrent[2000000, 2000000]").find("has more than 2^40 elements for one sequence") != std::string::npos);
 
   // What the graph allows may still be more than the evaluator holds.
-  const std::string large = module_text(
-      "%q: f32[tokens, 1, 30000], %g: f32[tokens, 1], %at: Batch",
-      "%y: f32[tokens, 1, 30000] = gated_delta \"s\"(%q, %q, %q, %g, %g, %at; scale: 1.0)\nreturn %y",
-      "state s: recurrent[1, 30000, 30000]");
+  const std::string large = module_text("%q: f32[tokens, 1, 30000], %g: f32[tokens, 1], %at: Batch",
+                                        "%y: f32[tokens, 1, 30000] = gated_delta \"s\"(%q, %q, %q, %g, %g, %at; scale: 1.0)\nreturn %y",
+                                        "state s: recurrent[1, 30000, 30000]");
   const Module m = parsed(large);
   Evaluator e(m, no_weights);
-  const auto out = e.run("forward", {{"q", array({1, 1, 30000}, std::vector<float>(30000))},
-                                     {"g", array({1, 1}, {0})},
-                                     {"at", *e.batch({{0, 1}}, Outputs::all)}});
+  const auto out =
+      e.run("forward",
+            {{"q", array({1, 1, 30000}, std::vector<float>(30000))}, {"g", array({1, 1}, {0})}, {"at", *e.batch({{0, 1}}, Outputs::all)}});
   REQUIRE_FALSE(out.ok());
   CHECK(out.error().message == "the state s is too large");
 }

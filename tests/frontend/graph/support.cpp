@@ -39,8 +39,7 @@ std::vector<eval::Array> outputs_of(std::string_view text, const std::map<std::s
   return values;
 }
 
-eval::Array value(std::string_view inputs, std::string_view type, std::string_view op,
-                  const std::map<std::string, eval::Input>& in) {
+eval::Array value(std::string_view inputs, std::string_view type, std::string_view op, const std::map<std::string, eval::Input>& in) {
   const std::string body = "%result: " + std::string(type) + " = " + std::string(op) + "\nreturn %result";
   return outputs_of(module_text(inputs, body), in).at(0);
 }
@@ -55,8 +54,7 @@ Error run_error(std::string_view text, const std::map<std::string, eval::Input>&
 
 std::optional<std::vector<float>> no_weights(const std::string&, const WeightDecl&) { return std::nullopt; }
 
-std::optional<std::vector<float>> made_up_weights(const std::string& name, const WeightDecl& decl,
-                                                  const DimTable& dims) {
+std::optional<std::vector<float>> made_up_weights(const std::string& name, const WeightDecl& decl, const DimTable& dims) {
   std::size_t n = 1;
   for (DimId d : decl.type.shape) n *= static_cast<std::size_t>(*dims.value(d));
   std::uint32_t state = 2166136261u;

@@ -70,11 +70,8 @@ TEST_CASE("everything that a module holds survives") {
   m.file = "x \"y\"\n\\.model";
   add_prelude_axes(m.dims);
   const DimId frames = m.dims.of_axis(m.dims.add_axis({.name = "frames", .lo = 2, .hi = 3000, .by = 2}));
-  m.config = {{"n", "int", std::int64_t{3}},
-              {"x", "float", 3.0},
-              {"y", "float", 1e300 * 1e10},
-              {"s", "string", "a\"b\x01"},
-              {"b", "bool", false}};
+  m.config = {
+      {"n", "int", std::int64_t{3}}, {"x", "float", 3.0}, {"y", "float", 1e300 * 1e10}, {"s", "string", "a\"b\x01"}, {"b", "bool", false}};
   CheckpointRules rules;
   rules.aliases = {{"a.b", "c", "", "", "f:1:2"}, {"d", "e", "c.tied", "tied = false from config.json:4", ""}};
   rules.ignores = {{"**.x"}, {"y.{i}", "i in 3..", "f:2:2"}, {"made", "", "f:2:3", "a.const"}};
@@ -82,7 +79,11 @@ TEST_CASE("everything that a module holds survives") {
   rules.maps = {{.file = {"file.{i}"}, .model = {"model.{i}"}, .where = "f:3:4"},
                 {.file = {"a", "b"}, .model = {"c"}, .via = "concat(0, [1, 2])", .only = "1 in 0..3", .set = 0, .alternative = 1},
                 {.file = {}, .model = {"n.weight"}, .via = "offset(-1)"}};
-  rules.encodes = {{.pattern = "**", .only = "", .name = "e(1)", .axes = "... n", .parts = {{"codes", "{name}", "u8", "(... n)"}},
+  rules.encodes = {{.pattern = "**",
+                    .only = "",
+                    .name = "e(1)",
+                    .axes = "... n",
+                    .parts = {{"codes", "{name}", "u8", "(... n)"}},
                     .value = "(f32 codes)"}};
   CheckpointRules other;
   other.format = "gguf";
@@ -106,11 +107,9 @@ TEST_CASE("everything that a module holds survives") {
   Class c;
   c.name = "Whole";
   c.definition = "whole thing";
-  c.states = {{"ring", StateKind::ring, {3, 8}, std::nullopt, {}},
-              {"cross", StateKind::cross_cache, {4, 2, 8}, 9, {"f", 7, 8}}};
-  c.children = {{"one", "", false, {ClassId{0}}, {}},
-                {"many", "m.any", true, {ClassId{0}, ClassId{0}}, {}},
-                {"empty", "empty", true, {}, {}}};
+  c.states = {{"ring", StateKind::ring, {3, 8}, std::nullopt, {}}, {"cross", StateKind::cross_cache, {4, 2, 8}, 9, {"f", 7, 8}}};
+  c.children = {
+      {"one", "", false, {ClassId{0}}, {}}, {"many", "m.any", true, {ClassId{0}, ClassId{0}}, {}}, {"empty", "empty", true, {}, {}}};
   c.order = {{'m', 2}, {'s', 0}, {'m', 0}, {'s', 1}, {'m', 1}};
   Function f;
   f.name = "strange";
@@ -122,8 +121,7 @@ TEST_CASE("everything that a module holds survives") {
               {tensor(DType::f32, {}), "x", ""},
               {tensor(DType::f32, {}), "", ""},
               {tensor(DType::f32, {}), "_", ""}};
-  f.inputs = {
-      {ValueId{0}, "x", std::nullopt}, {ValueId{1}, "other name", std::nullopt}, {ValueId{2}, "has space", 1.0}};
+  f.inputs = {{ValueId{0}, "x", std::nullopt}, {ValueId{1}, "other name", std::nullopt}, {ValueId{2}, "has space", 1.0}};
   Op all;
   all.kind = OpKind::custom;
   all.operands = {ValueId{0}, std::nullopt, ValueId{2}};
@@ -157,8 +155,7 @@ TEST_CASE("everything that a module holds survives") {
   const Module back = parsed(text);
   CHECK(print(back) == text);
   CHECK(back.file == m.file);
-  CHECK(back.classes[1].order ==
-        std::vector<std::pair<char, std::uint32_t>>{{'m', 0}, {'s', 0}, {'m', 1}, {'s', 1}, {'m', 2}});
+  CHECK(back.classes[1].order == std::vector<std::pair<char, std::uint32_t>>{{'m', 0}, {'s', 0}, {'m', 1}, {'s', 1}, {'m', 2}});
   CHECK(back.checkpoints[0].aliases[1].because == "tied = false from config.json:4");
   CHECK(back.classes[0].weights[0].path.empty());
   CHECK(back.classes[0].weights[0].origins == w.origins);
@@ -210,34 +207,26 @@ TEST_CASE("errors name the line") {
     CHECK(contains(error, message));
   }
   const std::pair<const char*, const char*> members[] = {
-      {"children a: [T * 99999999]", "too many elements"},
-      {"children a: [Nothing]", "line 8: there is no class Nothing"},
-      {"child a: T * 2", "a member or a function is wanted"},
-      {"state s: kv_store[1]", "`kv_store` is no kind of state"},
-      {"const c: f32[2] = nothing", "there is no function nothing"},
-      {"weight w: f32[2] matrx", "`vector` is missing before `matrx`"},
-      {"weight w: f32[2] vector dtype f99", "not a dtype"},
-      {"weight w: f32[2] vector @ \"f\":99999999999:1", "too large"},
+      {"children a: [T * 99999999]", "too many elements"},           {"children a: [Nothing]", "line 8: there is no class Nothing"},
+      {"child a: T * 2", "a member or a function is wanted"},        {"state s: kv_store[1]", "`kv_store` is no kind of state"},
+      {"const c: f32[2] = nothing", "there is no function nothing"}, {"weight w: f32[2] matrx", "`vector` is missing before `matrx`"},
+      {"weight w: f32[2] vector dtype f99", "not a dtype"},          {"weight w: f32[2] vector @ \"f\":99999999999:1", "too large"},
   };
   for (const auto& [member, message] : members) {
     const std::string error = error_of(module_text("%x: f32[2]", "return %x", member));
     INFO(error);
     CHECK(contains(error, message));
   }
-  CHECK(
-      contains(error_of("graph 1\nmodule A root A\naxis a: 1..\naxis a: 1.."), "line 4: the axis a is there already"));
+  CHECK(contains(error_of("graph 1\nmodule A root A\naxis a: 1..\naxis a: 1.."), "line 4: the axis a is there already"));
   CHECK(contains(error_of("graph 1\nmodule A root A\naxis a: 5..3"), "empty or negative range"));
-  CHECK(contains(error_of("graph 1\nmodule A root A\nclass A: A {}\nclass A: A {}"),
-                 "line 4: the class A is there already"));
+  CHECK(contains(error_of("graph 1\nmodule A root A\nclass A: A {}\nclass A: A {}"), "line 4: the class A is there already"));
 }
 
 TEST_CASE("nesting is bounded") {
   std::string body = "%a: f32[2] = neg(%x)\n";
   for (int i = 0; i < 10000; ++i) body += "repeat \"a\"() {\n";
   CHECK(contains(error_of(module_text("%x: f32[2]", body)), "nested too deep"));
-  CHECK(contains(
-      error_of("graph 1\nmodule A root A\nclass A: A { weight w: f32[" + std::string(10000, '(') + "] matrix }"),
-      "is no dim"));
+  CHECK(contains(error_of("graph 1\nmodule A root A\nclass A: A { weight w: f32[" + std::string(10000, '(') + "] matrix }"), "is no dim"));
 }
 
 TEST_CASE("no text brings the reader, the verifier or the printer down") {

@@ -31,14 +31,12 @@ std::string edited(std::string_view from, std::string_view to, bool all = false)
   std::string text = tiny_decoder_text();
   std::size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
-  for (; at != std::string::npos; at = all ? text.find(from, at + to.size()) : std::string::npos)
-    text.replace(at, from.size(), to);
+  for (; at != std::string::npos; at = all ? text.find(from, at + to.size()) : std::string::npos) text.replace(at, from.size(), to);
   return text;
 }
 
 // Plants a fault in the decoder; the verifier must say `message`.
-template <class F>
-void planted(const char* message, F plant) {
+template <class F> void planted(const char* message, F plant) {
   Module m = parsed(tiny_decoder_text());
   plant(m);
   std::string all;
@@ -64,12 +62,9 @@ TEST_CASE("faults of the module") {
   planted("class Decoder: the name is taken twice", [](Module& m) { m.classes[0].name = "Decoder"; });
   planted("the name is no identifier", [](Module& m) { m.classes[0].name = "a-b"; });
   planted("axis \"a b\": the name is no identifier", [](Module& m) { m.dims.add_axis({.name = "a b", .hi = {}}); });
-  planted("axis wide: the range is empty or negative",
-          [](Module& m) { m.dims.add_axis({.name = "wide", .lo = 9, .hi = 3}); });
-  planted("Decoder.norm: class Tiny must stand before it",
-          [](Module& m) { find_class(m, "Decoder").children[2].elements[0] = m.root; });
-  planted("Decoder.norm: there is no such class",
-          [](Module& m) { find_class(m, "Decoder").children[2].elements[0] = ClassId{99}; });
+  planted("axis wide: the range is empty or negative", [](Module& m) { m.dims.add_axis({.name = "wide", .lo = 9, .hi = 3}); });
+  planted("Decoder.norm: class Tiny must stand before it", [](Module& m) { find_class(m, "Decoder").children[2].elements[0] = m.root; });
+  planted("Decoder.norm: there is no such class", [](Module& m) { find_class(m, "Decoder").children[2].elements[0] = ClassId{99}; });
   planted("a single child has one element", [](Module& m) { find_class(m, "Tiny").children[0].elements.clear(); });
   planted("model.weight: two weights have this name", [](Module& m) {
     find_class(m, "Decoder").children[0].path = "";
@@ -89,34 +84,22 @@ TEST_CASE("faults of the module") {
 }
 
 TEST_CASE("faults of members") {
-  planted("Linear_q.bias: the name is taken twice",
-          [](Module& m) { find_class(m, "Linear_q").weights[0].name = "bias"; });
-  planted("Linear_q.weight: the shape f32[tokens, 8] is not known at compile time", [](Module& m) {
-    find_class(m, "Linear_q").weights[0].type.shape[0] = m.dims.of_axis(*m.dims.find_axis("tokens"));
-  });
-  planted("Linear_q.weight: a size of 0",
-          [](Module& m) { find_class(m, "Linear_q").weights[0].type.shape[0] = DimId{}; });
-  planted("a dim beyond 64 bits",
-          [](Module& m) { find_class(m, "Linear_q").weights[0].type.shape[0] = DimTable::too_large; });
-  planted("a dim that is not in the table",
-          [](Module& m) { find_class(m, "Linear_q").weights[0].type.shape[0] = DimId{12345}; });
-  planted("f64 is how a file holds numbers",
-          [](Module& m) { find_class(m, "Linear_q").weights[0].type.dtype = DType::f64; });
+  planted("Linear_q.bias: the name is taken twice", [](Module& m) { find_class(m, "Linear_q").weights[0].name = "bias"; });
+  planted("Linear_q.weight: the shape f32[tokens, 8] is not known at compile time",
+          [](Module& m) { find_class(m, "Linear_q").weights[0].type.shape[0] = m.dims.of_axis(*m.dims.find_axis("tokens")); });
+  planted("Linear_q.weight: a size of 0", [](Module& m) { find_class(m, "Linear_q").weights[0].type.shape[0] = DimId{}; });
+  planted("a dim beyond 64 bits", [](Module& m) { find_class(m, "Linear_q").weights[0].type.shape[0] = DimTable::too_large; });
+  planted("a dim that is not in the table", [](Module& m) { find_class(m, "Linear_q").weights[0].type.shape[0] = DimId{12345}; });
+  planted("f64 is how a file holds numbers", [](Module& m) { find_class(m, "Linear_q").weights[0].type.dtype = DType::f64; });
   planted("Linear_q.weight: a weight needs a path", [](Module& m) { find_class(m, "Linear_q").weights[0].path = ""; });
-  planted("Linear_q: the order does not name each member once",
-          [](Module& m) { find_class(m, "Linear_q").order.pop_back(); });
-  planted("Linear_q: the order does not name each member once", [](Module& m) {
-    find_class(m, "Linear_q").order[1] = {'w', 0};
-  });
+  planted("Linear_q: the order does not name each member once", [](Module& m) { find_class(m, "Linear_q").order.pop_back(); });
+  planted("Linear_q: the order does not name each member once", [](Module& m) { find_class(m, "Linear_q").order[1] = {'w', 0}; });
   planted("Attention: a leaf has no state and no children", [](Module& m) { find_class(m, "Attention").leaf = true; });
-  planted("Attention.forward: a leaf has no functions but inits",
-          [](Module& m) { find_class(m, "Attention").leaf = true; });
+  planted("Attention.forward: a leaf has no functions but inits", [](Module& m) { find_class(m, "Attention").leaf = true; });
   planted("freqs: is f32[3], freqs gives f32[2]",
           [](Module& m) { find_class(m, "RotaryEmbedding").consts[0].type.shape[0] = m.dims.constant(3); });
-  planted("there is no function that computes it",
-          [](Module& m) { find_class(m, "RotaryEmbedding").consts[0].init = FunctionId{4}; });
-  planted("freqs is no init function",
-          [](Module& m) { find_class(m, "RotaryEmbedding").functions[0].kind = FunctionKind::entry; });
+  planted("there is no function that computes it", [](Module& m) { find_class(m, "RotaryEmbedding").consts[0].init = FunctionId{4}; });
+  planted("freqs is no init function", [](Module& m) { find_class(m, "RotaryEmbedding").functions[0].kind = FunctionKind::entry; });
   planted("cache: has 2 sizes, wanted 3", [](Module& m) { find_class(m, "Attention").states[0].sizes.pop_back(); });
   planted("cache: a size is 0", [](Module& m) { find_class(m, "Attention").states[0].sizes[1] = 0; });
   planted("a window is at least 1", [](Module& m) { find_class(m, "Attention").states[0].window = 0; });
@@ -124,16 +107,14 @@ TEST_CASE("faults of members") {
           [](Module& m) { find_class(m, "Tiny").functions.push_back(find_class(m, "Tiny").functions[0]); });
   planted("the input input_ids cannot have 0.500000 by default",
           [](Module& m) { find_class(m, "Tiny").functions[0].inputs[0].default_value = 0.5; });
-  planted("the input at cannot have",
-          [](Module& m) { find_class(m, "Tiny").functions[0].inputs[1].default_value = 1.0; });
+  planted("the input at cannot have", [](Module& m) { find_class(m, "Tiny").functions[0].inputs[1].default_value = 1.0; });
   planted("0 names for 1 results", [](Module& m) { find_class(m, "Tiny").functions[0].result_names.clear(); });
   planted("an index is i32", [](Module& m) { find_class(m, "Tiny").functions[0].values[0].type.dtype = DType::i64; });
 }
 
 TEST_CASE("faults of order and scope") {
   auto forward = [](Module& m) -> Function& { return find_class(m, "GatedMLP").functions[0]; };
-  planted("is used before it is defined",
-          [&](Module& m) { std::swap(forward(m).body.ops[0], forward(m).body.ops[1]); });
+  planted("is used before it is defined", [&](Module& m) { std::swap(forward(m).body.ops[0], forward(m).body.ops[1]); });
   planted("defines  again", [&](Module& m) { forward(m).body.ops[1].results = forward(m).body.ops[0].results; });
   planted("operand 0 is not in the table", [&](Module& m) { forward(m).body.ops[1].operands[0] = ValueId{500}; });
   planted("a result is not in the table", [&](Module& m) { forward(m).body.ops[1].results[0] = ValueId{500}; });
@@ -162,17 +143,13 @@ TEST_CASE("faults of members, calls and loops in functions") {
   edit_finds("append \"cache\"", "append", "append: no state, a KVCache, is named");
   edit_finds("attend \"cache\"", "attend", "attend: k is missing");
   edit_finds("stage \"q_proj\"", "stage \"q_prj\"", "no child at the stage \"q_prj\"");
-  edit_finds("call \"self_attn\".forward(%2, %at)", "call \"self_attn\".backward(%2, %at)",
-             "class Attention has no function backward");
-  edit_finds("call \"self_attn\".forward(%2, %at)", "call \"self_attn\".forward(%2)",
-             "1 operands, Attention.forward takes 2");
+  edit_finds("call \"self_attn\".forward(%2, %at)", "call \"self_attn\".backward(%2, %at)", "class Attention has no function backward");
+  edit_finds("call \"self_attn\".forward(%2, %at)", "call \"self_attn\".forward(%2)", "1 operands, Attention.forward takes 2");
   edit_finds("call \"self_attn\".forward(%2, %at)", "call \"self_attn\".forward(%at, %2)",
              "the input x of Attention.forward is f32[tokens, 8], not Batch");
-  edit_finds("call \"self_attn\".forward(%2, %at)", "call \"self_attn\".forward(_, %at)",
-             "the input x of Attention.forward is missing");
+  edit_finds("call \"self_attn\".forward(%2, %at)", "call \"self_attn\".forward(_, %at)", "the input x of Attention.forward is missing");
   edit_finds("call \"self_attn\".forward(%2, %at)", "call \"\".forward(%2, %at)", "there is no loop");
-  edit_finds("%3: f32[tokens, 8] = call", "%3: f32[tokens, 9] = call",
-             "result 0 is f32[tokens, 9], but must be f32[tokens, 8]");
+  edit_finds("%3: f32[tokens, 8] = call", "%3: f32[tokens, 9] = call", "result 0 is f32[tokens, 9], but must be f32[tokens, 8]");
   edit_finds("repeat \"layers\"", "repeat \"norm\"", "\"norm\" is no list of children");
   edit_finds("field: \"outputs\"", "field: \"output\"", "a Batch has no field \"output\"");
   edit_finds("batch_field(%at; field: \"positions\")", "batch_field(%x; field: \"positions\")", "wants a Batch");
@@ -180,27 +157,22 @@ TEST_CASE("faults of members, calls and loops in functions") {
              "result 0 is index(63)[tokens], but must be index(64)[tokens]");
   edit_finds("literal(value: 10000.0)", "literal(value: 10000)", "wants the argument value, a float");
   edit_finds("literal(value: 10000.0)", "constant_ref \"freqs\"", "the const is declared later, or is this one");
-  edit_finds("carry %h.3: f32[tokens, 8]", "carry %h.3: f32[tokens, 8], %h.5: f32[2]",
-             "carries 1 values in, 2 inside, 1 on and 1 out");
+  edit_finds("carry %h.3: f32[tokens, 8]", "carry %h.3: f32[tokens, 8], %h.5: f32[2]", "carries 1 values in, 2 inside, 1 on and 1 out");
   // Every class of element is looked at: the second one's layer takes something else.
   planted("DecoderLayer_2.forward is f32[tokens, 9], not f32[tokens, 8]", [](Module& m) {
     Function& f = find_class(m, "DecoderLayer_2").functions[0];
     f.values[0].type.shape[1] = m.dims.constant(9);
   });
-  planted("class DecoderLayer_2 has no function forward",
-          [](Module& m) { find_class(m, "DecoderLayer_2").functions[0].name = "other"; });
+  planted("class DecoderLayer_2 has no function forward", [](Module& m) { find_class(m, "DecoderLayer_2").functions[0].name = "other"; });
   planted("carries f32[tokens, 8] in, but has it as f32[tokens, 9]", [](Module& m) {
     Function& f = find_class(m, "Decoder").functions[0];
     f.values[find_op_of(f, OpKind::repeat).results[0].index].type.shape[1] = m.dims.constant(9);
   });
-  planted("has no body",
-          [](Module& m) { find_op_of(find_class(m, "Decoder").functions[0], OpKind::repeat).body.reset(); });
+  planted("has no body", [](Module& m) { find_op_of(find_class(m, "Decoder").functions[0], OpKind::repeat).body.reset(); });
   planted("only a repeat and a moe have a body", [](Module& m) { find_class(m, "Tiny").functions[0].body.ops[1].body = Block{}; });
   planted("only a call has a callee", [](Module& m) { find_class(m, "Tiny").functions[0].body.ops[1].callee = "f"; });
-  planted("takes no member",
-          [](Module& m) { find_op_of(find_class(m, "Tiny").functions[0], OpKind::take).member = "model"; });
-  planted("takes no named arguments",
-          [](Module& m) { find_op_of(find_class(m, "Tiny").functions[0], OpKind::weight).attrs["a"] = true; });
+  planted("takes no member", [](Module& m) { find_op_of(find_class(m, "Tiny").functions[0], OpKind::take).member = "model"; });
+  planted("takes no named arguments", [](Module& m) { find_op_of(find_class(m, "Tiny").functions[0], OpKind::weight).attrs["a"] = true; });
   planted("an init function computes from weights and consts alone", [](Module& m) {
     Op op;
     op.kind = OpKind::append;
@@ -253,7 +225,9 @@ class T: T {
   CHECK(contains(with("next %m", "next %m, %s"), "its body takes 2 values and gives 2, wanted 2 and 1"));
   CHECK(contains(with("mul(%s, %u)", "mul(%s, %p)"), "its body uses a value of outside"));
   CHECK(contains(with("next %m", "next %p"), "its body gives a value of outside"));
-  CHECK(contains(with(" {\n      carry %g: f32[4], %u: f32[4]\n      %s: f32[4] = silu(%g)\n      %m: f32[4] = mul(%s, %u)\n      next %m\n    }", ""), "has no body"));
+  CHECK(contains(
+      with(" {\n      carry %g: f32[4], %u: f32[4]\n      %s: f32[4] = silu(%g)\n      %m: f32[4] = mul(%s, %u)\n      next %m\n    }", ""),
+      "has no body"));
   CHECK(contains(with("return %y", "return %s"), "is of another block"));
 }
 

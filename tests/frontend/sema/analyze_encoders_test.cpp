@@ -36,8 +36,8 @@ TEST_CASE("vit-base-patch16-224, as published: a thousand labels") {
   }
   Model vit = example("vit");
   vit.config(R"({"architectures": ["ViTForImageClassification"], "attention_probs_dropout_prob": 0.0,
-    "encoder_stride": 16, "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "hidden_size": 768, "id2label": {)" + labels +
-             R"(}, "image_size": 224, "initializer_range": 0.02, "intermediate_size": 3072, "label2id": {)" + ids +
+    "encoder_stride": 16, "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "hidden_size": 768, "id2label": {)" +
+             labels + R"(}, "image_size": 224, "initializer_range": 0.02, "intermediate_size": 3072, "label2id": {)" + ids +
              R"(}, "layer_norm_eps": 1e-12, "model_type": "vit", "num_attention_heads": 12, "num_channels": 3,
     "num_hidden_layers": 12, "patch_size": 16, "qkv_bias": true, "transformers_version": "4.13.0.dev0"})");
   CHECK(parameters(vit.good().graph) == 86'567'656);

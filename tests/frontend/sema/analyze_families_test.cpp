@@ -50,7 +50,8 @@ TEST_CASE("gemma-3-270m") {
   Model m = family("gemma3_text", R"({"_sliding_window_pattern": 6, "architectures": ["Gemma3ForCausalLM"],
     "attention_bias": false, "attention_dropout": 0.0, "attn_logit_softcapping": null, "bos_token_id": 2, "eos_token_id": 1,
     "final_logit_softcapping": null, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 640,
-    "initializer_range": 0.02, "intermediate_size": 2048, "layer_types": )" + layer_types(18, 6) + R"(,
+    "initializer_range": 0.02, "intermediate_size": 2048, "layer_types": )" +
+                                      layer_types(18, 6) + R"(,
     "max_position_embeddings": 32768, "model_type": "gemma3_text", "num_attention_heads": 4, "num_hidden_layers": 18,
     "num_key_value_heads": 1, "pad_token_id": 0, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06,
     "rope_local_base_freq": 10000.0, "rope_scaling": null, "rope_theta": 1000000.0, "sliding_window": 512,

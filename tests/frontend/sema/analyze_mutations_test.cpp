@@ -59,8 +59,8 @@ void mutate(const std::string& path, const std::string& config, unsigned seed, i
 }  // namespace
 
 TEST_CASE("changed at random: Llama") {
-  mutate(MODELC_SOURCE_DIR "/examples/llama/llama.model",
-         text_of_file(MODELC_SOURCE_DIR "/examples/llama/fixtures/llama-tiny/config.json"), 1, 250);
+  mutate(MODELC_SOURCE_DIR "/examples/llama/llama.model", text_of_file(MODELC_SOURCE_DIR "/examples/llama/fixtures/llama-tiny/config.json"),
+         1, 250);
 }
 
 TEST_CASE("changed at random: much of the language at once") {

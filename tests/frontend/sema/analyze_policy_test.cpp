@@ -23,13 +23,14 @@ bool is_bf16(const std::vector<float>& v) {
 }
 
 std::map<std::string, std::vector<float>> values(std::string_view policy, bool follow = true) {
-  Model m(around("d: dim",
-                 "layers: [Block(c.d) for i in 0..2]  last: Linear(c.d, c.d)\n"
-                 "forward(x: [tokens, c.d], at: Batch) -> out: [tokens, c.d] { let h = x  for l in layers { h = l(h, at) }  return last(h) }\n" +
-                     std::string(policy),
-                 "module Block(n: dim) { norm: RMSNorm(n, eps: 1e-5)  p: Linear(n, n)  state cache: KVCache(1, n)\n"
-                 "forward(x: [tokens, n], at: Batch) -> [tokens, n] { let q = p(norm(x))  let k = q as [tokens, 1, n]  cache.append(k, k, at)\n"
-                 "let y = attend(k, cache, at, mask: \"causal\", scale: 1.0) as [tokens, n]  let sum = x + q + y  return sum } }"));
+  Model m(around(
+      "d: dim",
+      "layers: [Block(c.d) for i in 0..2]  last: Linear(c.d, c.d)\n"
+      "forward(x: [tokens, c.d], at: Batch) -> out: [tokens, c.d] { let h = x  for l in layers { h = l(h, at) }  return last(h) }\n" +
+          std::string(policy),
+      "module Block(n: dim) { norm: RMSNorm(n, eps: 1e-5)  p: Linear(n, n)  state cache: KVCache(1, n)\n"
+      "forward(x: [tokens, n], at: Batch) -> [tokens, n] { let q = p(norm(x))  let k = q as [tokens, 1, n]  cache.append(k, k, at)\n"
+      "let y = attend(k, cache, at, mask: \"causal\", scale: 1.0) as [tokens, n]  let sum = x + q + y  return sum } }"));
   m.config(R"({"d": 4})");
   const auto& program = m.program();
   INFO(m.messages());
@@ -93,7 +94,9 @@ namespace {
 
 // What `text` makes of x under compute: bf16.
 std::vector<float> under_bf16(const std::string& text, const std::string& declared = "[tokens, 4]") {
-  Model m(around("d: dim", "outer: Outer(c.d)  leaf: Leaf(c.d)  wide: Wide(c.d)\nforward(x: [tokens, 4], at: Batch) -> out: " + declared + " { " + text + " }\npolicy { compute: bf16 }",
+  Model m(around("d: dim",
+                 "outer: Outer(c.d)  leaf: Leaf(c.d)  wide: Wide(c.d)\nforward(x: [tokens, 4], at: Batch) -> out: " + declared + " { " +
+                     text + " }\npolicy { compute: bf16 }",
                  "module Outer(n: dim) { i: Inner(n)  forward(x: [..., n]) -> [..., n] { return i(x) * 1.1 } }\n"
                  "module Inner(n: dim) { k: Leaf(n)  forward(x: [..., n]) -> [..., n] { return k(x) } }\n"
                  "module Leaf(n: dim) { forward(x: [..., n]) -> [..., n] { let u = x as f32  return u * 1.1 } }\n"

@@ -12,9 +12,7 @@ std::string example(const std::string& name) {
   const std::string text = text_of_file(MODELC_SOURCE_DIR "/examples/" + name + "/" + name + ".model");
   return text.substr(text.find("language 1") + 10);
 }
-std::string fixture(const std::string& path) {
-  return text_of_file(MODELC_SOURCE_DIR "/examples/" + path + "/config.json");
-}
+std::string fixture(const std::string& path) { return text_of_file(MODELC_SOURCE_DIR "/examples/" + path + "/config.json"); }
 
 }  // namespace
 
@@ -44,16 +42,14 @@ TEST_CASE("without a configuration names, arguments and members are checked all 
 }
 
 TEST_CASE("text that no instance reaches is checked too") {
-  Model m(around(
-      "d: dim",
-      "p: Linear(c.d, c.d)  q: Linaer(c.d, c.d) if false  forward(x: [tokens, c.d]) { return q(x) if false else p(x) }",
-      "module Never(n: dim) { q: Linear(n, m)  forward(x: [tokens, n]) { return q(x) } }"));
+  Model m(around("d: dim",
+                 "p: Linear(c.d, c.d)  q: Linaer(c.d, c.d) if false  forward(x: [tokens, c.d]) { return q(x) if false else p(x) }",
+                 "module Never(n: dim) { q: Linear(n, m)  forward(x: [tokens, n]) { return q(x) } }"));
   CHECK(m.config(R"({"d": 4})").codes() == "E0301 E0301");
 }
 
 TEST_CASE("mistakes in the configuration, in definitions and in bodies come in one run") {
-  Model m(
-      around("d: dim  e: int", "let read = c.e  p: Linear(c.d, c.d)  forward(x: [tokens, c.d]) { return p(x) + y }"));
+  Model m(around("d: dim  e: int", "let read = c.e  p: Linear(c.d, c.d)  forward(x: [tokens, c.d]) { return p(x) + y }"));
   m.config(R"({"d": 4, "f": 1})");
   CHECK(m.codes() == "E0301 E0204 E0201");
 }
@@ -69,25 +65,17 @@ TEST_CASE("E0353: no model, two models") {
 }
 
 TEST_CASE("E0314: a model's parameter that nothing gives a value") {
-  CHECK(Model("config C { }\nmodel A(c: C, n: int) { forward(x: [...]) { return x * n } }").config("{}").codes() ==
-        "E0314");
+  CHECK(Model("config C { }\nmodel A(c: C, n: int) { forward(x: [...]) { return x * n } }").config("{}").codes() == "E0314");
   Model("config C { }\nmodel A(c: C, n: int = 3) { forward(x: [...]) { return x * n } }").config("{}").good();
 }
 
 TEST_CASE("a misspelt type of a model's parameter is one message") {
-  CHECK(Model("config Cfg { n: int = 3 }\nmodel A(c: Cgf) { forward(x: [...]) { return x * c.n } }")
-            .config("{}")
-            .codes() == "E0329");
+  CHECK(Model("config Cfg { n: int = 3 }\nmodel A(c: Cgf) { forward(x: [...]) { return x * c.n } }").config("{}").codes() == "E0329");
 }
 
 TEST_CASE("the context bounds positions; it is a number") {
-  CHECK(Model(around("d: dim", "context c.d  forward(at: Batch) { return at.positions }"))
-            .config(R"({"d": 4})")
-            .good()
-            .graph.context == 4);
-  CHECK(
-      Model(around("d: dim", "context \"a\"  forward(x: [tokens, c.d]) { return x }")).config(R"({"d": 4})").codes() ==
-      "E0314");
+  CHECK(Model(around("d: dim", "context c.d  forward(at: Batch) { return at.positions }")).config(R"({"d": 4})").good().graph.context == 4);
+  CHECK(Model(around("d: dim", "context \"a\"  forward(x: [tokens, c.d]) { return x }")).config(R"({"d": 4})").codes() == "E0314");
 }
 
 TEST_CASE("a module alone as the root, with and without a configuration") {
@@ -128,21 +116,19 @@ TEST_CASE("the graph knows the configuration's numbers, the program its files an
 }
 
 TEST_CASE("the resolved text of a program") {
-  Model m(around(
-      "d: dim  n: int",
-      "context 7  emb: Embedding(9, c.d)  layers: [Linear(c.d, c.d) for i in 0..c.n]  state s: KVCache(1, c.d)\n"
-      "forward(x: index(9)[tokens]) -> y: [tokens, c.d] { let h = emb(x)  for l in layers { h = l(h) }  return h }\n"
-      "entry keep(x: [tokens, 1, c.d], at: Batch) { s.append(x, x, at) }\n"
-      "checkpoint safetensors { alias layers.1.weight = layers.0.weight  ignore **.old  wte = emb }"));
+  Model m(around("d: dim  n: int",
+                 "context 7  emb: Embedding(9, c.d)  layers: [Linear(c.d, c.d) for i in 0..c.n]  state s: KVCache(1, c.d)\n"
+                 "forward(x: index(9)[tokens]) -> y: [tokens, c.d] { let h = emb(x)  for l in layers { h = l(h) }  return h }\n"
+                 "entry keep(x: [tokens, 1, c.d], at: Batch) { s.append(x, x, at) }\n"
+                 "checkpoint safetensors { alias layers.1.weight = layers.0.weight  ignore **.old  wte = emb }"));
   m.config(R"({"d": 4, "n": 3})");
   const std::string& text = m.good().resolved;
   for (const char* line :
-       {"model M    // main.model\n", "  context 7\n", "    d: dim = 4\n",
-        "  leaf Embedding(count: 9, size: 4, scale: 1.0)", "    param weight: [9, d] = [9, 4] table",
-        "    layers: [Linear × 3]", "    state s: KVCache(1, 4, 4)",
+       {"model M    // main.model\n", "  context 7\n", "    d: dim = 4\n", "  leaf Embedding(count: 9, size: 4, scale: 1.0)",
+        "    param weight: [9, d] = [9, 4] table", "    layers: [Linear × 3]", "    state s: KVCache(1, 4, 4)",
         "    forward(x: index(9)[tokens]) -> y: f32[tokens, 4]", "    entry keep(x: f32[tokens, 1, 4], at: Batch)",
-        "    alias layers.1.weight = layers.0.weight", "    ignore **.old", "    wte = emb",
-        "  weights: 4 tensors, 84 elements\n", "    layers.2.weight: [4, 4]\n"}) {
+        "    alias layers.1.weight = layers.0.weight", "    ignore **.old", "    wte = emb", "  weights: 4 tensors, 84 elements\n",
+        "    layers.2.weight: [4, 4]\n"}) {
     CAPTURE(std::string(line));
     CHECK(has(text, line));
   }
@@ -159,8 +145,8 @@ TEST_CASE("the same input gives the same bytes") {
 
 TEST_CASE("every module of the standard library is right as it is written") {
   std::string imports;
-  for (const char* name : {"attention", "config", "conv", "embedding", "interfaces", "linear", "mlp", "moe", "norm",
-                           "quantization", "rope", "transformer"})
+  for (const char* name :
+       {"attention", "config", "conv", "embedding", "interfaces", "linear", "mlp", "moe", "norm", "quantization", "rope", "transformer"})
     imports += "import nn." + std::string(name) + "\n";
   CHECK(Model(imports).messages().empty());
 }
@@ -188,8 +174,7 @@ model TinyLm(c: Tiny) {
 })");
   m.config(
       R"({"vocab": 50, "size": 16, "inner": 24, "heads": 2, "layers": 5, "longest_text": 32, "theta": 100.0, "eps": 1e-5, "act": "gelu"})");
-  CHECK(has(m.part("Decoder"),
-            "children layers: [DecoderLayer, DecoderLayer_2, DecoderLayer, DecoderLayer_2, DecoderLayer]"));
+  CHECK(has(m.part("Decoder"), "children layers: [DecoderLayer, DecoderLayer_2, DecoderLayer, DecoderLayer_2, DecoderLayer]"));
   CHECK(has(m.part("Attention"), "] window 4"));
   CHECK_FALSE(has(m.part("Attention_2"), "] window"));
   CHECK(has(m.part("Attention"), "softcap: 30.0, window: 4"));

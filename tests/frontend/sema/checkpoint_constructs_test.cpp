@@ -51,8 +51,8 @@ struct Folder {
       }
       std::string shape;
       for (const std::int64_t d : t.shape) shape += (shape.empty() ? "" : ",") + std::to_string(d);
-      header += (header == "{" ? "\"" : ",\"") + t.name + "\":{\"dtype\":\"" + t.dtype + "\",\"shape\":[" + shape +
-                "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(data.size()) + "]}";
+      header += (header == "{" ? "\"" : ",\"") + t.name + "\":{\"dtype\":\"" + t.dtype + "\",\"shape\":[" + shape + "],\"data_offsets\":[" +
+                std::to_string(begin) + "," + std::to_string(data.size()) + "]}";
     }
     header += "}";
     const std::uint64_t size = header.size();
@@ -152,8 +152,8 @@ void check(std::span<const Case> cases, const std::vector<Tensor>& tensors) {
 std::string with_rules(const std::string& rules, const std::string& before = "", const std::string& head = "checkpoint safetensors") {
   return around("t: bool = false",
                 "param w: [2, 3]  param v: [3]  layers: [L(3) for i in 0..2]\n"
-                "forward(x: [tokens, 3]) { let h = x * v  for l in layers { h = l(h) }  return linear(h, w) if not c.t else h }\n" + head + " { " +
-                    rules + " }",
+                "forward(x: [tokens, 3]) { let h = x * v  for l in layers { h = l(h) }  return linear(h, w) if not c.t else h }\n" +
+                    head + " { " + rules + " }",
                 before + " module L(n: dim) { param w: [n]  forward(x: [tokens, n]) -> [tokens, n] { return x * w } }");
 }
 std::vector<Tensor> file(std::vector<Tensor> more, bool with_w = true, bool with_v = true) {
@@ -183,10 +183,8 @@ TEST_CASE("rules that name") {
 
   const std::vector<Tensor> two = file({{"a.b.c", "F32", {1}}, {"a.d.c", "F32", {1}}});
   const Case starred[] = {
-      {"* of a pattern", with_rules("ignore a.«*¦b».c"), "{}"},
-      {"** of a pattern", with_rules("ignore «**¦*».c"), "{}"},
-      {"* within a component", with_rules("ignore \"a.«*¦b».c\""), "{}"},
-      {"several ignores", with_rules("ignore a.b.c«, a.d.c»"), "{}"},
+      {"* of a pattern", with_rules("ignore a.«*¦b».c"), "{}"},           {"** of a pattern", with_rules("ignore «**¦*».c"), "{}"},
+      {"* within a component", with_rules("ignore \"a.«*¦b».c\""), "{}"}, {"several ignores", with_rules("ignore a.b.c«, a.d.c»"), "{}"},
       {"when of an ignore", with_rules("ignore **.c «when c.t»"), "{}"},
   };
   check(starred, two);
@@ -255,10 +253,12 @@ TEST_CASE("transforms, in both directions") {
                          {"concat's axis", with_rules("[a, b] = w via concat(«0¦1», [1, 1])"), "{}"},
                          {"concat's sizes", with_rules("[a, b] = w via concat(0, [1, «1¦2»])"), "{}"}};
   check(joined, file({{"a", "F32", {1, 3}, 10}, {"b", "F32", {1, 3}, 20}}, false));
-  const Case alone[] = {{"a rule without a name in the file", with_rules("«v via offset(1)»"), "{}"},
-                        {"its condition", with_rules("v via offset(1) «when c.t»"), "{}"},
-                        {"for a type of module", with_rules("«for L { w via offset(1) }»"), "{}"},
-                        {"the type of a `for`", with_rules("for «L¦K» { w via offset(1) }", "module K(n: dim) { param w: [n] forward(x: [n]) { return w * x } }"), "{}"}};
+  const Case alone[] = {
+      {"a rule without a name in the file", with_rules("«v via offset(1)»"), "{}"},
+      {"its condition", with_rules("v via offset(1) «when c.t»"), "{}"},
+      {"for a type of module", with_rules("«for L { w via offset(1) }»"), "{}"},
+      {"the type of a `for`",
+       with_rules("for «L¦K» { w via offset(1) }", "module K(n: dim) { param w: [n] forward(x: [n]) { return w * x } }"), "{}"}};
   check(alone, file({}));
 }
 
@@ -266,8 +266,9 @@ TEST_CASE("sets of which one holds") {
   const std::string sets = "one_of { each { e.{i} = w via stack(i) }  whole { whole = w } «plain {}» }";
   const Case plain[] = {{"an alternative without rules", with_rules(sets), "{}"}};
   check(plain, file({}));
-  const Case cases[] = {{"one_of", with_rules("«one_of { each { e.{i} = w via stack(i) } whole { whole = w } }»"), "{}"},
-                        {"an alternative", with_rules("one_of { each { e.{i} = w via stack(i) } «whole { whole = w }¦other { other = w }» }"), "{}"}};
+  const Case cases[] = {
+      {"one_of", with_rules("«one_of { each { e.{i} = w via stack(i) } whole { whole = w } }»"), "{}"},
+      {"an alternative", with_rules("one_of { each { e.{i} = w via stack(i) } «whole { whole = w }¦other { other = w }» }"), "{}"}};
   check(cases, file({{"whole", "F32", {2, 3}, 30}}, false));
 }
 
@@ -282,7 +283,8 @@ TEST_CASE("blocks of modules, of bases, of derived models") {
   check(std::span(inner).last(1), {{"outer.w", "F32", {3}, 5}});
   const auto derived = [](const std::string& more) {
     return "config C { d: dim = 3 } module B(c: C) { param w: [c.d]  forward(x: [tokens, c.d]) { return x * w }\n"
-           " checkpoint safetensors { old = w  ignore lost } } model M(c: C) extends B(c) { " + more + " }";
+           " checkpoint safetensors { old = w  ignore lost } } model M(c: C) extends B(c) { " +
+           more + " }";
   };
   const Case joined[] = {{"a derived rule for the same weight", derived("checkpoint safetensors { «new = w» }"), "{}"},
                          {"override of a block", derived("«override» checkpoint safetensors { new = w }"), "{}"},
@@ -293,12 +295,15 @@ TEST_CASE("blocks of modules, of bases, of derived models") {
 
 TEST_CASE("encodings of parts") {
   const auto encoded = [](const std::string& encoding, const std::string& rule) {
-    return around("t: bool = false", "param w: [2, 4]  forward(x: [tokens, 4]) { return linear(x, w) if not c.t else x }  checkpoint safetensors { " + rule + " }",
-                  encoding);
+    return around(
+        "t: bool = false",
+        "param w: [2, 4]  forward(x: [tokens, 4]) { return linear(x, w) if not c.t else x }  checkpoint safetensors { " + rule + " }",
+        encoding);
   };
-  const auto pair = [](const std::string& of = "[n, k]", const std::string& scale = "f32[n, 1]", const std::string& value = "codes as f32 * scale") {
-    return "encoding pair(times: float = 1.0) of " + of + " { part codes at \"{name}_codes\": i8[n, k]  part scale at \"{name}_scale\": " + scale +
-           "  value (" + value + ") * times }";
+  const auto pair = [](const std::string& of = "[n, k]", const std::string& scale = "f32[n, 1]",
+                       const std::string& value = "codes as f32 * scale") {
+    return "encoding pair(times: float = 1.0) of " + of +
+           " { part codes at \"{name}_codes\": i8[n, k]  part scale at \"{name}_scale\": " + scale + "  value (" + value + ") * times }";
   };
   const Case cases[] = {
       {"encode", encoded(pair(), "«encode \"**\" as pair()»"), "{}"},
@@ -312,14 +317,17 @@ TEST_CASE("encodings of parts") {
   };
   check(std::span(cases).first(7), {{"w_codes", "I8", {2, 4}, -3}, {"w_scale", "F32", {2, 1}, 2}});
   const auto stacked = [&](const std::string& of) {
-    return around("", "param w: [2, 2, 4]  forward(x: [tokens, 4]) { return linear(x, w[0, .., ..]) }  checkpoint safetensors { encode w as stack_of() }",
-                  "encoding stack_of() of " + of + " { part codes at \"{name}_codes\": i8[" + (of.find("...") == std::string::npos ? "" : "..., ") +
-                      "n, k]  value codes as f32 }");
+    return around(
+        "",
+        "param w: [2, 2, 4]  forward(x: [tokens, 4]) { return linear(x, w[0, .., ..]) }  checkpoint safetensors { encode w as stack_of() }",
+        "encoding stack_of() of " + of + " { part codes at \"{name}_codes\": i8[" + (of.find("...") == std::string::npos ? "" : "..., ") +
+            "n, k]  value codes as f32 }");
   };
   const Case axes[] = {{"... of an encoding", stacked("[«..., »n, k]"), "{}"}};
   check(axes, {{"w_codes", "I8", {2, 2, 4}, -3}});
-  const Case at[] = {{"where a part lies", encoded("encoding one() of [n, k] { part codes at \"{name}«_codes»\": i8[n, k]  value codes as f32 }",
-                                                   "encode w as one()"), "{}"}};
+  const Case at[] = {
+      {"where a part lies",
+       encoded("encoding one() of [n, k] { part codes at \"{name}«_codes»\": i8[n, k]  value codes as f32 }", "encode w as one()"), "{}"}};
   check(at, {{"w_codes", "I8", {2, 4}, -3}});
 }
 
@@ -342,7 +350,8 @@ TEST_CASE("a configuration from a file's metadata") {
     return {false, said};
   };
   const auto lines = [](const std::string& text, const std::string& head = "gguf \"some\"") {
-    return "config C { d: dim } model M(c: C) { forward(x: [tokens, c.d]) { return x } checkpoint " + head + " { config { " + text + " } } }";
+    return "config C { d: dim } model M(c: C) { forward(x: [tokens, c.d]) { return x } checkpoint " + head + " { config { " + text +
+           " } } }";
   };
   const Case cases[] = {
       {"a line", lines("«d = arch.size» ignore arch.size, arch.heads"), ""},
@@ -362,10 +371,12 @@ TEST_CASE("a configuration from a file's metadata") {
 
 TEST_CASE("sections: what each line comes to") {
   const auto model = [](const std::string& section) {
-    return around("heads: dim = 2  d: dim = 4  n: int = 3",
-                  "layers: [B(c.heads * c.d) for i in 0..3]  head: Linear(c.heads * c.d, c.d)\n"
-                  "forward(x: [tokens, c.heads * c.d]) { let h = x  for l in layers { h = l(h) }  return head(h) * float(c.n) }\n" + section,
-                  "module B(n: dim) { p: Linear(n, n)  norm: RMSNorm(n, eps: 1e-5)  forward(x: [tokens, n]) -> [tokens, n] { return p(norm(x)) } }");
+    return around(
+        "heads: dim = 2  d: dim = 4  n: int = 3",
+        "layers: [B(c.heads * c.d) for i in 0..3]  head: Linear(c.heads * c.d, c.d)\n"
+        "forward(x: [tokens, c.heads * c.d]) { let h = x  for l in layers { h = l(h) }  return head(h) * float(c.n) }\n" +
+            section,
+        "module B(n: dim) { p: Linear(n, n)  norm: RMSNorm(n, eps: 1e-5)  forward(x: [tokens, n]) -> [tokens, n] { return p(norm(x)) } }");
   };
   const auto outcome = [](const std::string& text, const std::string& config) -> Outcome {
     Model m(text);

@@ -20,8 +20,9 @@ struct Made {
 Made made(std::string_view lines, const Metadata& values, std::string_view block = "checkpoint gguf \"some\"", std::string_view base = "") {
   source::SourceManager sources;
   diag::Sink sink;
-  const std::string text = "language 1\nconfig C { d: dim  x: int?  e: float? }\n" + std::string(base) + "model M(c: C)" + (base.empty() ? "" : " extends B(c)") +
-                           " { forward(t: [tokens, c.d]) { return t } " + std::string(block) + " { config { " + std::string(lines) + " } } }";
+  const std::string text = "language 1\nconfig C { d: dim  x: int?  e: float? }\n" + std::string(base) + "model M(c: C)" +
+                           (base.empty() ? "" : " extends B(c)") + " { forward(t: [tokens, c.d]) { return t } " + std::string(block) +
+                           " { config { " + std::string(lines) + " } } }";
   const auto file = sources.add("main.model", text);
   const auto imports = sema::load_imports(sources, file, {}, sink);
   Made out;
@@ -69,13 +70,15 @@ TEST_CASE("keys, arch, has, len, ??, arithmetic; an absent key stays absent") {
 
 TEST_CASE("a derived model's line replaces its base's, and the rest joins") {
   const Made m = made("d = 5", some(), "checkpoint gguf",
-                      "module B(c: C) { entry e(t: [tokens, c.d]) { return t } checkpoint gguf \"some\" { config { d = arch.heads  x = 1" + rest + " } } }\n");
+                      "module B(c: C) { entry e(t: [tokens, c.d]) { return t } checkpoint gguf \"some\" { config { d = arch.heads  x = 1" +
+                          rest + " } } }\n");
   INFO(m.messages);
   CHECK(m.tree == R"({"d":5,"x":1})");
 }
 
 TEST_CASE("lines with a condition: reading takes the first that the file answers, writing those whose condition holds") {
-  const std::string lines = "d = arch.embedding_length  x = arch.heads  e = arch.eps  x = modelc.x when c.d == 7  e = modelc.e when c.d == 7";
+  const std::string lines =
+      "d = arch.embedding_length  x = arch.heads  e = arch.eps  x = modelc.x when c.d == 7  e = modelc.e when c.d == 7";
   const Metadata base = some();
   MetadataBuilder both;
   for (std::size_t i = 0; i < base.size(); ++i) both.add_value(base.key(i), base.value(i));
@@ -86,8 +89,11 @@ TEST_CASE("lines with a condition: reading takes the first that the file answers
   const auto keys = [&](const char* config) {
     source::SourceManager sources;
     diag::Sink sink;
-    const auto file = sources.add("main.model", "language 1\nconfig C { d: dim  x: int?  e: float? }\nmodel M(c: C) { forward(t: [tokens, c.d]) { return t } "
-                                                "checkpoint gguf \"some\" { config { " + lines + " } } }");
+    const auto file =
+        sources.add("main.model",
+                    "language 1\nconfig C { d: dim  x: int?  e: float? }\nmodel M(c: C) { forward(t: [tokens, c.d]) { return t } "
+                    "checkpoint gguf \"some\" { config { " +
+                        lines + " } } }");
     const auto imports = sema::load_imports(sources, file, {}, sink);
     REQUIRE(imports);
     sema::ConfigInput input;
@@ -114,9 +120,9 @@ TEST_CASE("E0408: another architecture; E0406: unread keys, no block, what gives
   CHECK(has(unread.messages, "some.embedding_length = 32"));
   CHECK(has(unread.messages, "`ignore arch.embedding_length`"));
   CHECK(has(made("d = 1" + rest, some(), "checkpoint safetensors").messages, "does not say how to make its configuration"));
-  for (const char* line : {"d = arch.embedding_length / 5", "d = arch.eps + \"a\"", "d = arch.heads / 0", "d = 1 if arch.heads else 2",
-                           "d = len(arch.heads)", "d = strange(1)", "d = arch.heads and true", "d = not arch.heads",
-                           "d = 9223372036854775807 + arch.heads"}) {
+  for (const char* line :
+       {"d = arch.embedding_length / 5", "d = arch.eps + \"a\"", "d = arch.heads / 0", "d = 1 if arch.heads else 2", "d = len(arch.heads)",
+        "d = strange(1)", "d = arch.heads and true", "d = not arch.heads", "d = 9223372036854775807 + arch.heads"}) {
     CAPTURE(std::string(line));
     CHECK(has(made(line + rest, some()).messages, "this gives no value from the metadata of x.gguf"));
   }

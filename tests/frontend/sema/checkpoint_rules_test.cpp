@@ -53,9 +53,8 @@ TEST_CASE("an alias with an index stands for each") {
 }
 
 TEST_CASE("ignores and renames, in the model and below, with the instance's path") {
-  const auto all =
-      rules("checkpoint safetensors { ignore **.inv_freq, \"*_bias\"  transformer.h.{i} = layers.{i}  wte = emb }",
-            "checkpoint safetensors { dense = p  ignore masked_bias }");
+  const auto all = rules("checkpoint safetensors { ignore **.inv_freq, \"*_bias\"  transformer.h.{i} = layers.{i}  wte = emb }",
+                         "checkpoint safetensors { dense = p  ignore masked_bias }");
   REQUIRE(all.ignores.size() == 3);
   CHECK(all.ignores[0].pattern == "**.inv_freq");
   CHECK(all.ignores[1].pattern == "*_bias");
@@ -92,15 +91,13 @@ TEST_CASE("where an outer rule speaks of one element, the elements are read each
 }
 
 TEST_CASE("a rule on an absent weight is void; a condition that is false makes it so too") {
-  CHECK(rules("checkpoint safetensors { alias extra.weight = emb.weight  alias head.bias = extra.bias }")
-            .aliases.empty());
+  CHECK(rules("checkpoint safetensors { alias extra.weight = emb.weight  alias head.bias = extra.bias }").aliases.empty());
   CHECK(rules("checkpoint safetensors { a = emb when c.tied  ignore b when c.tied }").maps.empty());
 }
 
 TEST_CASE("a derived block joins the base's, a rule replacing the one for the same; override starts anew") {
   const auto joined = [](std::string_view derived) {
-    Model n("import base\nimport nn.linear\nconfig D extends C { }\nmodel M(c: D) extends Base(c) { " +
-            std::string(derived) + " }");
+    Model n("import base\nimport nn.linear\nconfig D extends C { }\nmodel M(c: D) extends Base(c) { " + std::string(derived) + " }");
     n.file("base.model",
            "import nn.linear\nconfig C { d: dim }\nmodel Base(c: C) { a: Linear(c.d, c.d)  b: Linear(c.d, c.d)\n"
            " forward(x: [tokens, c.d]) { return b(a(x)) }\n checkpoint safetensors { one = a  ignore q  alias b.weight "
@@ -141,8 +138,7 @@ TEST_CASE("encode with plain is nothing, with an encoding its shapes and its val
   const auto mxfp4 = model(R"({"d": 4, "q": {"quant_method": "mxfp4"}})");
   REQUIRE(mxfp4.size() == 1);
   CHECK(mxfp4[0].parts[0].shape == "(... (/ k 32) 16)");
-  CHECK(mxfp4[0].value ==
-        "(shape (* (e2m1 (nibbles blocks)) (exp2 (- (f32 (shape scales 1 (/ k 32) 1)) 127))) 2 -1)");
+  CHECK(mxfp4[0].value == "(shape (* (e2m1 (nibbles blocks)) (exp2 (- (f32 (shape scales 1 (/ k 32) 1)) 127))) 2 -1)");
 }
 
 TEST_CASE("transforms with their arguments worked out, for safetensors and for GGUF") {
@@ -177,8 +173,9 @@ TEST_CASE("the sets of a one_of, shared by the instances of a module") {
 }
 
 TEST_CASE("conditions on an index bound it; an alias asks for each weight") {
-  const auto all = rules("checkpoint safetensors { ignore x.{i}.** when i >= 3 and i != 5\n"
-                         "alias layers.{i}.norm.weight = layers.0.norm.weight when i == 2 }");
+  const auto all = rules(
+      "checkpoint safetensors { ignore x.{i}.** when i >= 3 and i != 5\n"
+      "alias layers.{i}.norm.weight = layers.0.norm.weight when i == 2 }");
   REQUIRE(all.ignores.size() == 1);
   CHECK(all.ignores[0].only == "i in 3..; i in 0..4,6..");
   REQUIRE(all.aliases.size() == 1);
@@ -287,8 +284,8 @@ TEST_CASE("a derived model's section replaces its base's") {
 
 TEST_CASE("E0433: sections that name nothing") {
   for (const char* section : {"policy { compute: f33 }", "policy { layers.*.nrom: f32 }", "quantize { head: q9_0 }",
-                              "quantize { haed: q8_0 }", "place { lyers[0..2]: gpu(0) }",
-                              "place { layers[0..1.5]: gpu(0) }", "shard { c.tied over tensor_parallel }", "shard { c.d over tensor_paralel }", "place { head: gup(0) }"}) {
+                              "quantize { haed: q8_0 }", "place { lyers[0..2]: gpu(0) }", "place { layers[0..1.5]: gpu(0) }",
+                              "shard { c.tied over tensor_parallel }", "shard { c.d over tensor_paralel }", "place { head: gup(0) }"}) {
     CAPTURE(std::string(section));
     CHECK(with_rules(section).codes() == "E0433");
   }
@@ -300,8 +297,10 @@ namespace {
 // Two sizes of heads over one weight, `w` of them in one product; `off` is what a condition leaves out.
 Model sharded(const std::string& factors, std::string_view config, const std::string& weights = "a: Linear(c.d, c.heads * c.d)") {
   Model m(around("d, heads, kv: dim  inner: dim = 8  steps: int  off: bool = false",
-                 weights + "  gone: Linear(c.inner, c.d) if c.off\nlet width = c.heads * c.d  fused: Linear(c.d, width)\n"
-                 "forward(x: [tokens, c.d]) { let y = fused(x)  return x * float(c.steps + c.kv) }\nshard { " + factors + " over tensor_parallel }"));
+                 weights +
+                     "  gone: Linear(c.inner, c.d) if c.off\nlet width = c.heads * c.d  fused: Linear(c.d, width)\n"
+                     "forward(x: [tokens, c.d]) { let y = fused(x)  return x * float(c.steps + c.kv) }\nshard { " +
+                     factors + " over tensor_parallel }"));
   m.config(config);
   return m;
 }
@@ -334,8 +333,9 @@ TEST_CASE("shard: what no text uses in a size is an error; what this configurati
 }
 
 TEST_CASE("shard: the nearest name of an axis") {
-  Model m(around("size, sizes: dim", "a: Linear(c.size, c.size)  forward(x: [tokens, c.size]) { return a(x) * float(c.sizes) }\n"
-                                     "shard { c.sizes over tensor_parallel }"));
+  Model m(around("size, sizes: dim",
+                 "a: Linear(c.size, c.size)  forward(x: [tokens, c.size]) { return a(x) * float(c.sizes) }\n"
+                 "shard { c.sizes over tensor_parallel }"));
   CHECK(has(m.config(R"({"size": 4, "sizes": 4})").messages(), "did you mean `size`?"));
 }
 

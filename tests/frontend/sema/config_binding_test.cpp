@@ -132,16 +132,14 @@ TEST_CASE("defaults are expressions on other fields") {
   CHECK(field_of("a: dim f: dim = a", R"({"a": 7})") == "7");
   CHECK(field_of("a: dim f: dim = a", R"({"a": 7, "f": 8})") == "8");
   CHECK(field_of("a, b: dim f: dim = a / b", R"({"a": 64, "b": 4})") == "16");
-  CHECK(field_of("f: list[string] = [\"x\" if i == 1 else \"y\" for i in 0..n] n: int", R"({"n": 3})") ==
-        "[\"y\", \"x\", \"y\"]");
+  CHECK(field_of("f: list[string] = [\"x\" if i == 1 else \"y\" for i in 0..n] n: int", R"({"n": 3})") == "[\"y\", \"x\", \"y\"]");
   CHECK(field_of("let k = 3 f: int = k + 1", "{}") == "4");
   CHECK(field_of("fn twice(x) = 2 * x f: int = twice(4)", "{}") == "8");
 }
 
 TEST_CASE("a default that does not work out prints the division with the origins") {
-  const std::string message =
-      errors("hidden_size, num_attention_heads: dim head_dim: dim = hidden_size / num_attention_heads",
-             "{\n\"hidden_size\": 30,\n\"num_attention_heads\": 4}");
+  const std::string message = errors("hidden_size, num_attention_heads: dim head_dim: dim = hidden_size / num_attention_heads",
+                                     "{\n\"hidden_size\": 30,\n\"num_attention_heads\": 4}");
   CHECK(holds(message, "E0308"));
   CHECK(holds(message, "`hidden_size / num_attention_heads` = 30 / 4 does not come out even"));
   CHECK(holds(message, "hidden_size = 30 from config.json:2"));
@@ -170,11 +168,9 @@ TEST_CASE("spellings that are both there must agree") {
   CHECK(errors(theta, R"({"rope_theta": 500000, "rope_parameters": {"rope_theta": null}})") == "");
   const std::string message = errors(theta, "{\n\"rope_theta\": 10000,\n\"rope_parameters\": {\"rope_theta\": 5e5}}");
   CHECK(holds(message, "E0206"));
-  CHECK(holds(message,
-              "`rope_parameters.rope_theta` is 500000.0 in config.json:3, `rope_theta` is 10000 in config.json:2"));
+  CHECK(holds(message, "`rope_parameters.rope_theta` is 500000.0 in config.json:3, `rope_theta` is 10000 in config.json:2"));
   // The command line decides.
-  CHECK(errors(theta, R"({"rope_theta": 10000, "rope_parameters": {"rope_theta": 5e5}})", {{"rope_theta", 20000}}) ==
-        "");
+  CHECK(errors(theta, R"({"rope_theta": 10000, "rope_parameters": {"rope_theta": 5e5}})", {{"rope_theta", 20000}}) == "");
 }
 
 TEST_CASE("requirements show the condition with its values") {
@@ -196,13 +192,12 @@ TEST_CASE("requirements show the condition with its values") {
 }
 
 TEST_CASE("lists have the length that they are declared with") {
-  const std::string message = errors("num_hidden_layers: int kinds: list[string, num_hidden_layers]",
-                                     "{\"num_hidden_layers\": 3,\n\"kinds\": [\"a\"]}");
+  const std::string message =
+      errors("num_hidden_layers: int kinds: list[string, num_hidden_layers]", "{\"num_hidden_layers\": 3,\n\"kinds\": [\"a\"]}");
   CHECK(holds(message, "E0211"));
   CHECK(holds(message, "`kinds` has 1 element: expected num_hidden_layers = 3"));
   CHECK(holds(message, "num_hidden_layers = 3 from config.json:1"));
-  CHECK(holds(errors("n: int kinds: list[string, n + 1] = [\"a\"]", R"({"n": 3})"),
-              "has 1 element, expected n + 1 = 3 + 1 = 4"));
+  CHECK(holds(errors("n: int kinds: list[string, n + 1] = [\"a\"]", R"({"n": 3})"), "has 1 element, expected n + 1 = 3 + 1 = 4"));
 }
 
 TEST_CASE("fields, lets and fns are members of the value, with their origins") {

@@ -157,8 +157,7 @@ TEST_CASE("SmolLM2 135M") {
   CHECK(field_text(c, "rope_theta") == "100000.0");
   CHECK(field_text(c, "rope_scaling") == "none");
   CHECK(formula_origins(c.as_config().find("head_dim")->value.formula()) ==
-        std::vector<std::string>{"head_dim = hidden_size / num_attention_heads = 64 by default",
-                                 "hidden_size = 576 from config.json:8",
+        std::vector<std::string>{"head_dim = hidden_size / num_attention_heads = 64 by default", "hidden_size = 576 from config.json:8",
                                  "num_attention_heads = 9 from config.json:15"});
 }
 
@@ -211,8 +210,7 @@ TEST_CASE("what another architecture writes is refused by name, all of it in one
     text.replace(at, from.size(), to);
   };
   replace("\"llama\"", "\"qwen2\"");
-  replace("\"rope_scaling\": null,",
-          "\"rope_scaling\": {\"factor\": 8.0}, \"sliding_window\": 4096, \"use_qk_norm\": true,");
+  replace("\"rope_scaling\": null,", "\"rope_scaling\": {\"factor\": 8.0}, \"sliding_window\": 4096, \"use_qk_norm\": true,");
   replace("\"num_key_value_heads\": 4", "\"num_key_value_heads\": null, \"head_dim\": null");
   Llama s;
   CHECK(s.bind("LlamaConfig", text).is_error());

@@ -35,8 +35,7 @@ TEST_CASE("every key of the file is named, or refused by name with the way out")
 
 TEST_CASE("ignore and refuse take keys, paths and patterns") {
   CHECK(codes("config C { ignore a, b }", R"({"a": 1, "b": [2]})") == "");
-  CHECK(codes("config C { ignore \"*_token_id\", \"*dropout*\" }",
-              R"({"eos_token_id": 1, "attention_dropout": 0.1, "dropout": 0})") == "");
+  CHECK(codes("config C { ignore \"*_token_id\", \"*dropout*\" }", R"({"eos_token_id": 1, "attention_dropout": 0.1, "dropout": 0})") == "");
   CHECK(codes("config C { ignore \"*_token_id\" }", R"({"token_id": 1})") == "E0201");
   CHECK(codes("config C { ignore \"transformers.js_config\" }", R"({"transformers.js_config": {"a": 1}})") == "");
   CHECK(codes("config C { ignore a.b }", R"({"a": {"b": 1}})") == "");
@@ -80,8 +79,7 @@ TEST_CASE("nested configs are closed, too") {
   CHECK(holds(errors(text, R"({"inner": {}})"), "`inner.a` is missing in `inner` of config.json"));
   CHECK(codes(text, R"({"inner": 3})") == "E0203");
   CHECK(codes(text, R"({"inner": {"a": 1}, "more": [{"a": 1}, {"a": 2, "b": 0}]})") == "");
-  CHECK(holds(errors(text, R"({"inner": {"a": 1}, "more": [{"a": 1}, {"a": 2, "x": 0}]})"),
-              "nothing in Inner binds `more[1].x` = 0"));
+  CHECK(holds(errors(text, R"({"inner": {"a": 1}, "more": [{"a": 1}, {"a": 2, "x": 0}]})"), "nothing in Inner binds `more[1].x` = 0"));
   CHECK(holds(errors(text, R"({"inner": {"a": 1}, "named": {"k": {"a": 2, "x": 0}}})"), "`named.k.x` = 0"));
   Session s(text);
   const Value c = s.bind("C", R"({"inner": {"a": 5}})");
@@ -165,9 +163,7 @@ TEST_CASE("wrong definitions") {
   CHECK(holds(errors("config C { fn f(x) = y }", "{}"), "E0301"));
   CHECK(holds(errors("config C { a: int fn f(a) = a }", "{}"), "E0303"));
   std::string chain = "config C0 { }";
-  for (int i = 1; i < 100; ++i) {
-    chain += " config C" + std::to_string(i) + " extends C" + std::to_string(i - 1) + " { }";
-  }
+  for (int i = 1; i < 100; ++i) { chain += " config C" + std::to_string(i) + " extends C" + std::to_string(i - 1) + " { }"; }
   CHECK(holds(errors(chain + " config C extends C99 { }", "{}"), "a chain of more than 64 configs"));
 }
 

@@ -43,16 +43,14 @@ TEST_CASE("the case is told by the tag, under either key and any of its names") 
   CHECK(scaling_of(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2}})") == "Scaling \"linear\"");
   CHECK(scaling_of(R"({"rope_theta": 1e4, "rope_scaling": {"rope_type": "linear", "type": "linear", "factor": 2}})") ==
         "Scaling \"linear\"");
-  CHECK(scaling_of(R"({"rope_theta": 1e4, "rope_scaling": {"type": "su", "short_factor": [1], "long_factor": [2]}})") ==
-        "Scaling \"su\"");
+  CHECK(scaling_of(R"({"rope_theta": 1e4, "rope_scaling": {"type": "su", "short_factor": [1], "long_factor": [2]}})") == "Scaling \"su\"");
   CHECK(scaling_of(R"({"rope_theta": 1e4, "rope_scaling": {"type": "su", "rope_type": "longrope", "short_factor": [1],
                        "long_factor": [2]}})") == "Scaling \"longrope\"");
 }
 
 TEST_CASE("the newer spelling holds theta in the same object") {
   CHECK(scaling_of(R"({"rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}})") == "Scaling \"default\"");
-  CHECK(scaling_of(R"({"rope_parameters": {"rope_theta": 1e4, "rope_type": "linear", "factor": 4}})") ==
-        "Scaling \"linear\"");
+  CHECK(scaling_of(R"({"rope_parameters": {"rope_theta": 1e4, "rope_type": "linear", "factor": 4}})") == "Scaling \"linear\"");
   CHECK(holds(errors(R"({"rope_parameters": {"rope_theta": 1e4, "rope_type": "default", "partial": 0.5}})"),
               "nothing in Scaling \"default\" binds `rope_parameters.partial` = 0.5"));
   CHECK(holds(errors(R"({"rope_parameters": {"rope_theta": 1e4}})"), "E0208"));
@@ -78,15 +76,13 @@ TEST_CASE("no tag and an unknown tag are errors that list the cases") {
   CHECK(holds(none, "E0208"));
   CHECK(holds(none, "config.json:2"));
   CHECK(holds(none, "it has no `rope_scaling.rope_type` and `rope_scaling.type`"));
-  const std::string unknown =
-      errors("{\"rope_theta\": 1e4, \"rope_scaling\": {\n\"type\": \"linaer\", \"factor\": 8.0}}");
+  const std::string unknown = errors("{\"rope_theta\": 1e4, \"rope_scaling\": {\n\"type\": \"linaer\", \"factor\": 8.0}}");
   CHECK(holds(unknown, "E0209"));
   CHECK(holds(unknown, "`rope_scaling.type` is \"linaer\", which is no case of Scaling"));
   CHECK(holds(unknown, "did you mean `linear`?"));
   CHECK(holds(unknown, "\"longrope\""));
   CHECK(holds(errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": 3}})"), "E0209"));
-  const std::string twice =
-      errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2}})");
+  const std::string twice = errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2}})");
   CHECK(holds(twice, "E0206"));
   CHECK(holds(twice, "the case of Scaling is given twice and differently"));
   CHECK(holds(errors(R"({"rope_theta": 1e4, "rope_scaling": "linear"})"), "a string: expected `Scaling"));
@@ -99,14 +95,11 @@ TEST_CASE("no tag and an unknown tag are errors that list the cases") {
 TEST_CASE("a case is a closed config") {
   CHECK(holds(errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear"}})"),
               "`rope_scaling.factor` is missing in `rope_scaling` of config.json"));
-  const std::string stray =
-      errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2, "beta": 1}})");
+  const std::string stray = errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2, "beta": 1}})");
   CHECK(holds(stray, "nothing in Scaling \"linear\" binds `rope_scaling.beta` = 1"));
   CHECK(errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "yarn", "factor": 2, "truncate": true,
                    "original_max_position_embeddings": 16}})") == "");
-  CHECK(holds(
-      errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "su", "short_factor": [1], "long_factor": [1, 2]}})"),
-      "E0207"));
+  CHECK(holds(errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "su", "short_factor": [1], "long_factor": [1, 2]}})"), "E0207"));
   CHECK(holds(errors(R"({"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": "2"}})"),
               "`rope_scaling.factor` is \"2\", a string"));
   CHECK(errors(R"({"rope_theta": 1e4, "rope_scaling": {"factor": 2}})", {{"rope_scaling.type", "linear"}}) == "");
@@ -130,8 +123,7 @@ TEST_CASE("one object may hold several, and what is between them is judged") {
   CHECK(codes(R"({"rope_parameters": {"full": {"rope_theta": 1e6, "rope_type": "linear", "factor": 8},
                                       "sliding": {"rope_theta": 1e4, "rope_type": "default"}}})") == "");
   CHECK(codes(R"({"rope_parameters": {"full": {"rope_theta": 1e6, "rope_type": "default"},
-                                      "sliding": {"rope_theta": 1e4, "rope_type": "linear", "factor": 2}}})") ==
-        "E0210 E0201");
+                                      "sliding": {"rope_theta": 1e4, "rope_type": "linear", "factor": 2}}})") == "E0210 E0201");
   CHECK(codes(R"({"rope_parameters": {"full": {"rope_theta": 1e6, "rope_type": "default"}, "other": {},
                                       "sliding": {"rope_theta": 1e4}}})") == "E0201");
 }

@@ -163,8 +163,7 @@ TEST_CASE("a number remembers the formula that led to it") {
   Session s("fn area(w, h) = w * h");
   Environment env = s.environment();
   env.define("heads", Value::integer(4, named_formula("heads", "4", "from config.json:5")), {});
-  env.define(
-      "d", Value::integer(16, named_formula("d", "16", "", named_formula("head_dim", "16", "from config.json:7"))), {});
+  env.define("d", Value::integer(16, named_formula("d", "16", "", named_formula("head_dim", "16", "from config.json:7"))), {});
   const Value product = s.evaluator->eval(s.expression("heads * (d + 2) - 1"), env);
   CHECK(formula_text(product.formula()) == "heads * (d + 2) - 1");
   CHECK(formula_values(product.formula()) == "4 * (16 + 2) - 1");
@@ -174,13 +173,10 @@ TEST_CASE("a number remembers the formula that led to it") {
   // A fn's parameter keeps what it was given.
   CHECK(show_formula(s.evaluator->eval(s.expression("area(heads, 3)"), env)) == "heads * h = 4 * 3 = 12");
   CHECK(show_formula(s.evaluator->eval(s.expression("2 * 3"), env)) == "6");
-  CHECK(show_formula(s.evaluator->eval(s.expression("ceil_div(heads, 3)"), env)) ==
-        "ceil_div(heads, 3) = ceil_div(4, 3) = 2");
+  CHECK(show_formula(s.evaluator->eval(s.expression("ceil_div(heads, 3)"), env)) == "ceil_div(heads, 3) = ceil_div(4, 3) = 2");
   CHECK(show_formula(s.evaluator->eval(s.expression("-heads ^ 2"), env)) == "-heads ^ 2 = -4 ^ 2 = -16.0");
-  CHECK(show_formula(s.evaluator->eval(s.expression("(2 ^ heads) ^ 2"), env)) ==
-        "(2 ^ heads) ^ 2 = (2 ^ 4) ^ 2 = 256.0");
-  CHECK(show_formula(s.evaluator->eval(s.expression("heads - (d - 1)"), env)) ==
-        "heads - (d - 1) = 4 - (16 - 1) = -11");
+  CHECK(show_formula(s.evaluator->eval(s.expression("(2 ^ heads) ^ 2"), env)) == "(2 ^ heads) ^ 2 = (2 ^ 4) ^ 2 = 256.0");
+  CHECK(show_formula(s.evaluator->eval(s.expression("heads - (d - 1)"), env)) == "heads - (d - 1) = 4 - (16 - 1) = -11");
   CHECK(s.codes() == "");
 }
 

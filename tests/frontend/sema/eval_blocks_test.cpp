@@ -53,8 +53,7 @@ struct Recorder : TensorContext {
   Value call_custom(const Symbol& op, std::span<const Argument> arguments, source::Span) override {
     return make("custom " + op.name + "(" + text(arguments) + ")");
   }
-  Value call_member(const Value& member, std::string_view name, std::span<const Argument> arguments,
-                    source::Span) override {
+  Value call_member(const Value& member, std::string_view name, std::span<const Argument> arguments, source::Span) override {
     const std::string call = text(member) + (name.empty() ? "" : "." + std::string(name)) + "(" + text(arguments) + ")";
     if (name == "append") {
       log.push_back(call);
@@ -73,8 +72,7 @@ struct Recorder : TensorContext {
     if (target.dtype) to += std::string(name(*target.dtype));
     if (target.shape) {
       to += "[";
-      for (const ShapeAxis& axis : *target.shape)
-        to += (to.back() == '[' ? "" : ",") + (axis.ellipsis ? "..." : show(axis.size));
+      for (const ShapeAxis& axis : *target.shape) to += (to.back() == '[' ? "" : ",") + (axis.ellipsis ? "..." : show(axis.size));
       to += "]";
     }
     return make("(" + text(x) + " as " + to + ")");
@@ -86,15 +84,13 @@ struct Recorder : TensorContext {
       if (s.kind == ast::SliceKind::ellipsis) out += "...";
       if (s.kind == ast::SliceKind::whole) out += "..";
       if (s.kind == ast::SliceKind::index) out += show(s.low);
-      if (s.kind == ast::SliceKind::range)
-        out += show(s.low) + ".." + show(s.high) + (s.step.is_none() ? "" : " by " + show(s.step));
+      if (s.kind == ast::SliceKind::range) out += show(s.low) + ".." + show(s.high) + (s.step.is_none() ? "" : " by " + show(s.step));
     }
     return make(out + "]");
   }
   std::optional<std::vector<Value>> elements(const Value& member) override {
     if (text(member) != "layers") return std::nullopt;
-    return std::vector<Value>{Value::member(std::make_shared<Layers>("layers.0")),
-                              Value::member(std::make_shared<Layers>("layers.1"))};
+    return std::vector<Value>{Value::member(std::make_shared<Layers>("layers.0")), Value::member(std::make_shared<Layers>("layers.1"))};
   }
   std::optional<std::vector<Value>> fold(const Value& list, const ast::ForStatement&, std::span<const Carried> carried,
                                          const FoldBody& body) override {
@@ -104,8 +100,8 @@ struct Recorder : TensorContext {
     if (!after) return std::nullopt;
     std::vector<Value> out;
     for (std::size_t i = 0; i < carried.size(); ++i) {
-      out.push_back(make("fold over " + text(list) + " of " + carried[i].name + " from " + text(carried[i].value) +
-                         " by " + text((*after)[i])));
+      out.push_back(
+          make("fold over " + text(list) + " of " + carried[i].name + " from " + text(carried[i].value) + " by " + text((*after)[i])));
     }
     return out;
   }
@@ -179,8 +175,7 @@ TEST_CASE("what touches a tensor goes to the builder, what does not is computed"
 TEST_CASE("statements") {
   Run r("{ let a = x + 1  let (l, r) = split(a, [1, 2])  cache.append(l, r)  return r, l }");
   CHECK(r.result() == "[right, left]");
-  CHECK(r.recorder.log ==
-        std::vector<std::string>{"a = (x + 1)", "l = left", "r = right", "cache.append(left, right)"});
+  CHECK(r.recorder.log == std::vector<std::string>{"a = (x + 1)", "l = left", "r = right", "cache.append(left, right)"});
   CHECK(run("{ let h = x  for layer in layers { h = layer(h, at) } return h }") ==
         "fold over layers of h from x by element(carried h, a Batch)");
   CHECK(run("{ let h = x let g = y for m in layers { let t = m(h) g = t + g h = t } return g, h }") ==
@@ -195,8 +190,7 @@ TEST_CASE("statements out of place") {
   CHECK(holds(message("{ h = x return x }"), "write `let h = …`"));
   CHECK(holds(message("{ let h = x h = y return h }"), "assigned outside of a `for`"));
   CHECK(holds(message("{ for l in layers { x = l(x) } return x }"), "`x` was not made by a `let` before the loop"));
-  CHECK(holds(message("{ for l in layers { let t = l(x) t = x } return x }"),
-              "`t` was not made by a `let` before the loop"));
+  CHECK(holds(message("{ for l in layers { let t = l(x) t = x } return x }"), "`t` was not made by a `let` before the loop"));
   CHECK(holds(message("{ for l in layers { hh = l(x) } return x }"), "E0301"));
   CHECK(holds(message("{ for l in layers { return x } return x }"), "`return` cannot stand in a `for`"));
   CHECK(holds(message("{ for l in [1, 2] { cache.append(l) } return x }"), "`for` goes over a list of children"));

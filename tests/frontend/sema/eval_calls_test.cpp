@@ -134,8 +134,7 @@ TEST_CASE("a module with its arguments is a recipe") {
   CHECK(show_of("Plain") == "Plain()");
   CHECK(show_of("Plain()") == "Plain()");
   CHECK(show_of("Scaled(64)") == "Scaled(size: 64, scale: 0.125, window: none, kind: \"halves\")");
-  CHECK(show_of("Scaled(64, 1, 3, kind: \"adjacent\")") ==
-        "Scaled(size: 64, scale: 1.0, window: 3, kind: \"adjacent\")");
+  CHECK(show_of("Scaled(64, 1, 3, kind: \"adjacent\")") == "Scaled(size: 64, scale: 1.0, window: 3, kind: \"adjacent\")");
   CHECK(show_of("Block(8, norm: Linear(8, 8), ff: Linear(8, 8), act: double)") ==
         "Block(size: 8, norm: Linear(in_dim: 8, out_dim: 8, has_bias: false), "
         "ff: Linear(in_dim: 8, out_dim: 8, has_bias: false), more: [], act: double, maybe: none)");
@@ -163,8 +162,7 @@ TEST_CASE("a number argument keeps the formula, or takes the parameter's name") 
   CHECK(formula_text(arguments[0].second.formula()) == "in_dim");
   CHECK(show_formula(arguments[1].second) == "heads * 16 = 4 * 16 = 64");
   const Environment scope = s.evaluator->module_scope(recipe.as_recipe());
-  CHECK(show_formula(s.evaluator->eval(s.expression("in_dim * out_dim"), scope)) ==
-        "in_dim * (heads * 16) = 10 * (4 * 16) = 640");
+  CHECK(show_formula(s.evaluator->eval(s.expression("in_dim * out_dim"), scope)) == "in_dim * (heads * 16) = 10 * (4 * 16) = 640");
 }
 
 TEST_CASE("arguments of the wrong type") {
@@ -176,8 +174,7 @@ TEST_CASE("arguments of the wrong type") {
   CHECK(holds(message_of("Linear(none, 8)"), "E0316"));
   CHECK(holds(message_of("Scaled(4, window: 1.5)"), "is `int?`: found a float"));
   CHECK(holds(message_of("Scaled(4, kind: \"halvs\")"), "did you mean `halves`?"));
-  CHECK(holds(message_of("Block(8, 3, Linear(8, 8))"),
-              "the argument `norm` of the module `Block` is `module`: found an int, 3"));
+  CHECK(holds(message_of("Block(8, 3, Linear(8, 8))"), "the argument `norm` of the module `Block` is `module`: found an int, 3"));
   CHECK(holds(message_of("Block(8, Linear, Linear(8, 8))"), "`Linear` has none here"));
   CHECK(holds(message_of("Block(8, Linear(8, 8), 4)"), "E0314"));
   CHECK(holds(message_of("Block(8, Linear(8, 8), Linear(8, 8), act: 4)"), "E0314"));

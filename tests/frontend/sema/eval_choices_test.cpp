@@ -97,8 +97,7 @@ TEST_CASE("what a match or `is` cannot mean") {
   CHECK(holds(codes("{}", "match c.act { \"gelu\" => 1 }"), "this match has no arm for \"silu\""));
   CHECK(holds(codes("{}", "match c.act { 1 => 1 _ => 2 }"), "a string is never 1"));
   CHECK(holds(codes("{}", "match [1] { 1 => 1 _ => 2 }"), "E0310"));
-  CHECK(
-      holds(codes(R"({"scaling": {"kind": "yarn", "factor": 4}})", "c.scaling == \"yarn\""), "c.scaling is \"yarn\""));
+  CHECK(holds(codes(R"({"scaling": {"kind": "yarn", "factor": 4}})", "c.scaling == \"yarn\""), "c.scaling is \"yarn\""));
 }
 
 TEST_CASE("a field of another case, of nothing, of none") {
@@ -151,8 +150,7 @@ TEST_CASE("lists and what is made of them") {
   CHECK(value_of("[i for i in 0..3 if i]") == "E0310");
   // The first element that fails is said, and only that.
   CHECK(value_of("[6 / i for i in 1..6]") == "E0308");
-  CHECK(value_of("[\"full\" if (i + 1) % 3 == 0 else \"sliding\" for i in 0..3]") ==
-        "[\"sliding\", \"sliding\", \"full\"]");
+  CHECK(value_of("[\"full\" if (i + 1) % 3 == 0 else \"sliding\" for i in 0..3]") == "[\"sliding\", \"sliding\", \"full\"]");
 }
 
 TEST_CASE("a list has a bound, and so a number of a configuration cannot make a loop of it") {

@@ -27,8 +27,7 @@ class Text {
       case 3: return "(" + one({"-", "not "}) + sub() + ")";
       case 4: return "(" + sub() + " if " + sub() + " else " + sub() + ")";
       case 5: return "[" + sub() + ", " + sub() + "]";
-      case 6:
-        return "[" + sub() + " for i in " + one({"0..3", "0..2000000000", "c.n..c.m", "l", "(" + sub() + ")"}) + "]";
+      case 6: return "[" + sub() + " for i in " + one({"0..3", "0..2000000000", "c.n..c.m", "l", "(" + sub() + ")"}) + "]";
       case 7: return sub() + "[" + sub() + one({"", ".." + sub()}) + "]";
       case 8: return "(" + sub() + " is " + one({"", "not "}) + one({"none", "\"a\"", "\"zz\"", "1", "true"}) + ")";
       case 9: return "match " + sub() + " { none => " + sub() + " \"a\" as a => a.x _ => " + sub() + " }";
@@ -49,15 +48,11 @@ class Text {
       case 3: return one({"\"llama\"", "\"silu\"", "\"linear\"", "\"\"", "\"\\u0000\""});
       case 4: return "null";
       case 5: return "[" + json(depth - 1) + ", " + json(depth - 1) + "]";
-      default:
-        return "{\"rope_type\": " + json(depth - 1) + ", \"factor\": " + json(depth - 1) +
-               ", \"x\": " + json(depth - 1) + "}";
+      default: return "{\"rope_type\": " + json(depth - 1) + ", \"factor\": " + json(depth - 1) + ", \"x\": " + json(depth - 1) + "}";
     }
   }
 
-  std::string one(std::vector<std::string> choices) {
-    return choices[static_cast<std::size_t>(pick(static_cast<int>(choices.size())))];
-  }
+  std::string one(std::vector<std::string> choices) { return choices[static_cast<std::size_t>(pick(static_cast<int>(choices.size())))]; }
   int pick(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
 
  private:
@@ -123,8 +118,8 @@ TEST_CASE("random values in a configuration") {
     if (text.pick(3) == 0) {
       auto value = parse_json(text.json(1));
       REQUIRE(value);
-      overrides.push_back({text.one({"hidden_size", "rope_scaling.factor", "rope_parameters.rope_theta", "a.b.c", "."}),
-                           std::move(*value)});
+      overrides.push_back(
+          {text.one({"hidden_size", "rope_scaling.factor", "rope_parameters.rope_theta", "a.b.c", "."}), std::move(*value)});
     }
     const Value v = s.bind("LlamaConfig", json, std::move(overrides));
     INFO(s.messages());

@@ -57,16 +57,25 @@ TEST_CASE("constructs of a configuration") {
       {"ignore", value("a: int «ignore window»", "c.a"), R"({"a": 3, "window": 5})"},
       {"ignore of a pattern", value("a: int ignore «\"*_id\"¦other»", "c.a"), R"({"a": 3, "eos_id": 5})"},
       {"refuse against ignore", value("a: int «refuse¦ignore» window", "c.a"), R"({"a": 3, "window": 5})"},
-      {"extends", "config B { a: int } config C «extends B» { b: int } "
-                  "model M(c: C) { forward(x: [tokens, 4]) { return x * c.a * c.b } }", R"({"a": 2, "b": 3})"},
-      {"override of a field", "config B { a: int = 1 } config C extends B { «override a: int = 2» } "
-                              "model M(c: C) { forward(x: [tokens, 4]) { return x * c.a } }", "{}"},
-      {"the word override", "config B { a: int = 1 } config C extends B { «override» a: int = 2 } "
-                            "model M(c: C) { forward(x: [tokens, 4]) { return x * c.a } }", "{}"},
-      {"remove of a field", "config B { a: int  b: int } config C extends B { «remove b» } "
-                            "model M(c: C) { forward(x: [tokens, 4]) { return x * c.a } }", R"({"a": 1})"},
-      {"the tag of a variant", value("v: V", "match c.v { \"a\" => 1  \"b\" as s => s.f }",
-                                     "variant V by kind «| type» { \"a\" {} \"b\" { f: int } }"), R"({"v": {"type": "b", "f": 3}})"},
+      {"extends",
+       "config B { a: int } config C «extends B» { b: int } "
+       "model M(c: C) { forward(x: [tokens, 4]) { return x * c.a * c.b } }",
+       R"({"a": 2, "b": 3})"},
+      {"override of a field",
+       "config B { a: int = 1 } config C extends B { «override a: int = 2» } "
+       "model M(c: C) { forward(x: [tokens, 4]) { return x * c.a } }",
+       "{}"},
+      {"the word override",
+       "config B { a: int = 1 } config C extends B { «override» a: int = 2 } "
+       "model M(c: C) { forward(x: [tokens, 4]) { return x * c.a } }",
+       "{}"},
+      {"remove of a field",
+       "config B { a: int  b: int } config C extends B { «remove b» } "
+       "model M(c: C) { forward(x: [tokens, 4]) { return x * c.a } }",
+       R"({"a": 1})"},
+      {"the tag of a variant",
+       value("v: V", "match c.v { \"a\" => 1  \"b\" as s => s.f }", "variant V by kind «| type» { \"a\" {} \"b\" { f: int } }"),
+       R"({"v": {"type": "b", "f": 3}})"},
       {"a second name of a case", value("v: V", "match c.v { \"a\" => 1  _ => 2 }", "variant V by kind { \"a\" {} \"b\" «| \"c\"» {} }"),
        R"({"v": {"kind": "c"}})"},
       {"a field of a case", value("v: V", "match c.v { \"a\" => 1  \"b\" as s => 2 }", "variant V by kind { \"a\" {} \"b\" { «f: 3» } }"),
@@ -77,7 +86,8 @@ TEST_CASE("constructs of a configuration") {
       {"the name of an arm", value("v: V", "match c.v { \"a\" «as s» => s.f  _ => 2 }", "variant V by kind { \"a\" { f: int } \"b\" {} }"),
        R"({"v": {"kind": "a", "f": 4}})"},
       {"the last arm", value("t: string", "match c.t { \"a\" => 1  «_ => 2» }"), R"({"t": "b"})"},
-      {"every case of a variant", value("v: V", "match c.v { \"a\" => 1  «\"b\" => 2» }", "variant V by kind { \"a\" {} \"b\" {} }"), R"({"v": {"kind": "a"}})"},
+      {"every case of a variant", value("v: V", "match c.v { \"a\" => 1  «\"b\" => 2» }", "variant V by kind { \"a\" {} \"b\" {} }"),
+       R"({"v": {"kind": "a"}})"},
       {"is", value("v: V", "1 if c.v is «\"a\"¦\"b\"» else 2", "variant V by kind { \"a\" {} \"b\" {} }"), R"({"v": {"kind": "a"}})"},
       {"is not", value("v: V", "1 if c.v is «not» \"a\" else 2", "variant V by kind { \"a\" {} \"b\" {} }"), R"({"v": {"kind": "a"}})"},
   };
@@ -94,15 +104,27 @@ TEST_CASE("constructs of a module") {
       {"a weight's condition", body("return x * w if c.d > 9 else x", "", "param w: [c.d] «if c.d > 9»"), "{}"},
       {"a const", body("return x * k", "", "const k: f32[c.d] = arange(c.d) «* 2»"), "{}"},
       {"a const's dtype", body("return x * (k as f32)", "", "const k: «f32¦index»[c.d] = arange(c.d)"), "{}"},
-      {"a state", around("d: dim = 4", "«state cache: KVCache(2, c.d)» forward(q: [tokens, 2, c.d], at: Batch) { "
-                         "cache.append(q, q, at) return attend(q, cache, at, mask: \"causal\", scale: 1.0) }"), "{}"},
-      {"what a state holds", around("d: dim = 4", "state cache: KVCache(2, c.d«, value_dim: c.d») forward(q: [tokens, 2, c.d], "
-                         "v: [tokens, 2, «c.d¦2 * c.d»], at: Batch) { "
-                         "cache.append(q, v, at) return attend(q, cache, at, mask: \"causal\", scale: 1.0) }"), "{}"},
-      {"a state's condition", around("d: dim = 4", "state cache: KVCache(2, c.d) «if c.d > 9» forward(q: [tokens, 2, c.d], at: Batch) { "
-                         "return q }"), "{}"},
-      {"a call for its effect", around("d: dim = 4", "state cache: KVCache(2, c.d) forward(q: [tokens, 2, c.d], at: Batch) { "
-                         "«cache.append(q, q, at)» return attend(q, cache, at, mask: \"causal\", scale: 1.0) }"), "{}"},
+      {"a state",
+       around("d: dim = 4",
+              "«state cache: KVCache(2, c.d)» forward(q: [tokens, 2, c.d], at: Batch) { "
+              "cache.append(q, q, at) return attend(q, cache, at, mask: \"causal\", scale: 1.0) }"),
+       "{}"},
+      {"what a state holds",
+       around("d: dim = 4",
+              "state cache: KVCache(2, c.d«, value_dim: c.d») forward(q: [tokens, 2, c.d], "
+              "v: [tokens, 2, «c.d¦2 * c.d»], at: Batch) { "
+              "cache.append(q, v, at) return attend(q, cache, at, mask: \"causal\", scale: 1.0) }"),
+       "{}"},
+      {"a state's condition",
+       around("d: dim = 4",
+              "state cache: KVCache(2, c.d) «if c.d > 9» forward(q: [tokens, 2, c.d], at: Batch) { "
+              "return q }"),
+       "{}"},
+      {"a call for its effect",
+       around("d: dim = 4",
+              "state cache: KVCache(2, c.d) forward(q: [tokens, 2, c.d], at: Batch) { "
+              "«cache.append(q, q, at)» return attend(q, cache, at, mask: \"causal\", scale: 1.0) }"),
+       "{}"},
       {"a child's path", body("return a(x)", leaf, "a «at b.c»: L(c.d)"), "{}"},
       {"a child without a path", body("return a(x)", leaf, "a «at .»: L(c.d)"), "{}"},
       {"a child's condition", body("return a(x) if c.d > 9 else x", leaf, "a: L(c.d) «if c.d > 9»"), "{}"},
@@ -117,42 +139,64 @@ TEST_CASE("constructs of a module") {
       {"fn with a block", body("return k(x)", "", "fn k(y) { let z = y * 2 return z «+ y» }"), "{}"},
       {"require in a module", body("return x", "", "«require c.d == 7, \"seven\"»"), "{}"},
       {"context", around("", "«context 32» forward(i: index(99)[tokens], at: Batch) { return at.positions as f32 }"), "{}"},
-      {"a parameter's default", body("return a(x)", "module A(n: dim, k: float «= 2.0») { forward(x: [..., n]) { return x * k } } ",
-                                     "a: A(c.d)"), "{}"},
+      {"a parameter's default",
+       body("return a(x)", "module A(n: dim, k: float «= 2.0») { forward(x: [..., n]) { return x * k } } ", "a: A(c.d)"), "{}"},
       {"a parameter's type", body("return a(x)", "module A(n: «dim¦string») { forward(x: [...]) { return x } } ", "a: A(c.d)"), "{}"},
-      {"a named argument", body("return a(x)", "module A(n: dim, k: float = 2.0, l: float = 3.0) { forward(x: [..., n]) { return x * k + l } } ",
-                                "a: A(c.d, «l:» 5.0)"), "{}"},
-      {"a module as an argument", body("return a(x)", leaf + "module A(m: module) { m_: m forward(x: [...]) { return m_(x) } } ",
-                                       "a: A(L(c.d«¦ + 0 * 1»))  b: A(L(«c.d¦3»))"), "{}"},
-      {"an interface", body("return a(x)", leaf + "interface I(n: dim) { forward(x: [tokens, n]) -> [tokens, n] } "
-                            "module A(m: «I(6)¦module») { m_: m forward(x: [...]) { return x } } ", "a: A(L(3))"), "{}"},
-      {"a function as an argument", body("return a(x)", "module A(f: fn = silu) { forward(x: [...]) { return f(x) } } ",
-                                         "a: A(«f: fn(y) = y * 2»)"), "{}"},
-      {"extends of a module", body("return a(x)", leaf + "module A(n: dim) extends L(n) { «override forward(x: [..., n]) { return x + w }» } ",
-                                   "a: A(c.d)"), "{}"},
-      {"the word override in a module", body("return a(x)", leaf + "module A(n: dim) extends L(n) { «override» forward(x: [..., n]) { return x + w } } ",
-                                   "a: A(c.d)"), "{}"},
+      {"a named argument",
+       body("return a(x)", "module A(n: dim, k: float = 2.0, l: float = 3.0) { forward(x: [..., n]) { return x * k + l } } ",
+            "a: A(c.d, «l:» 5.0)"),
+       "{}"},
+      {"a module as an argument",
+       body("return a(x)", leaf + "module A(m: module) { m_: m forward(x: [...]) { return m_(x) } } ",
+            "a: A(L(c.d«¦ + 0 * 1»))  b: A(L(«c.d¦3»))"),
+       "{}"},
+      {"an interface",
+       body("return a(x)",
+            leaf + "interface I(n: dim) { forward(x: [tokens, n]) -> [tokens, n] } "
+                   "module A(m: «I(6)¦module») { m_: m forward(x: [...]) { return x } } ",
+            "a: A(L(3))"),
+       "{}"},
+      {"a function as an argument",
+       body("return a(x)", "module A(f: fn = silu) { forward(x: [...]) { return f(x) } } ", "a: A(«f: fn(y) = y * 2»)"), "{}"},
+      {"extends of a module",
+       body("return a(x)", leaf + "module A(n: dim) extends L(n) { «override forward(x: [..., n]) { return x + w }» } ", "a: A(c.d)"),
+       "{}"},
+      {"the word override in a module",
+       body("return a(x)", leaf + "module A(n: dim) extends L(n) { «override» forward(x: [..., n]) { return x + w } } ", "a: A(c.d)"),
+       "{}"},
       {"arguments of a base", body("return a(x)", leaf + "module A(n: dim) extends L(«n¦2 * n») {} ", "a: A(c.d)"), "{}"},
-      {"remove in a module", body("return a(x)", "module B(n: dim) { param w: [n] param v: [n] forward(x: [..., n]) { return x * w } } "
-                                  "module A(n: dim) extends B(n) { «remove v» } ", "a: A(c.d)"), "{}"},
+      {"remove in a module",
+       body("return a(x)",
+            "module B(n: dim) { param w: [n] param v: [n] forward(x: [..., n]) { return x * w } } "
+            "module A(n: dim) extends B(n) { «remove v» } ",
+            "a: A(c.d)"),
+       "{}"},
       {"an entry", body("return x", "", "«entry twice(x: [tokens, 4]) { return x * 2 }»"), "{}"},
       {"the name of a result", around("d: dim = 4", "forward(x: [tokens, c.d]) -> «y:» [tokens, c.d] { return x }"), "{}"},
       {"a declared result", around("d: dim = 4", "forward(x: [tokens, c.d]) «-> [tokens, 7]» { return x }"), "{}"},
       {"the dtype of a result", around("d: dim = 4", "forward(x: [tokens, c.d]) -> «f32»[tokens, c.d] { return x }"), "{}"},
-      {"several results", around("d: dim = 4", "forward(x: [tokens, c.d]) -> ([tokens, c.d], [tokens, c.d]) { let a = x * 2 return «a, x¦x, a» }"), "{}"},
+      {"several results",
+       around("d: dim = 4", "forward(x: [tokens, c.d]) -> ([tokens, c.d], [tokens, c.d]) { let a = x * 2 return «a, x¦x, a» }"), "{}"},
       {"names for several results", body("let («a, b¦b, a») = split(x, [2, 2], axis: 1) return a - b"), "{}"},
-      {"a default of an input", around("", "forward(x: [batch, seq], keep: bool[batch, seq] «= true») { return where(keep, x, 0.0) }"), "{}"},
+      {"a default of an input", around("", "forward(x: [batch, seq], keep: bool[batch, seq] «= true») { return where(keep, x, 0.0) }"),
+       "{}"},
       {"the bound of an index", around("d: dim = 4", "param w: [9, c.d] forward(i: index(«9¦10»)[tokens]) { return take(w, i) }"), "{}"},
-      {"any axes", around("d: dim = 4", "a: A(c.d) forward(x: [tokens, c.d]) { return a(x) }", "module A(n: dim) { forward(x: [«..., n¦n»]) { return x } }"), "{}"},
+      {"any axes",
+       around("d: dim = 4", "a: A(c.d) forward(x: [tokens, c.d]) { return a(x) }",
+              "module A(n: dim) { forward(x: [«..., n¦n»]) { return x } }"),
+       "{}"},
   };
   check(cases);
 }
 
 TEST_CASE("constructs of a file") {
   const Case cases[] = {
-      {"an import", "«import nn.linear» config C { d: dim = 4 } model M(c: C) { l: Linear(c.d, c.d) forward(x: [tokens, c.d]) { return l(x) } }", "{}"},
-      {"a name of an import", "import nn.linear «as lin» config C { d: dim = 4 } model M(c: C) { l: lin.Linear(c.d, c.d) "
-                              "forward(x: [tokens, c.d]) { return l(x) } }", "{}"},
+      {"an import",
+       "«import nn.linear» config C { d: dim = 4 } model M(c: C) { l: Linear(c.d, c.d) forward(x: [tokens, c.d]) { return l(x) } }", "{}"},
+      {"a name of an import",
+       "import nn.linear «as lin» config C { d: dim = 4 } model M(c: C) { l: lin.Linear(c.d, c.d) "
+       "forward(x: [tokens, c.d]) { return l(x) } }",
+       "{}"},
       {"an axis", "«axis frames: 2..30» config C { d: dim = 4 } model M(c: C) { forward(x: [frames, c.d]) { return x } }", "{}"},
       {"an axis' range", "axis frames: «2¦1»..30 config C { d: dim = 4 } model M(c: C) { forward(x: [frames, c.d]) { return x } }", "{}"},
       {"an axis' end", "axis frames: 2..«30» config C { d: dim = 4 } model M(c: C) { forward(x: [frames, c.d]) { return x } }", "{}"},
@@ -188,13 +232,16 @@ TEST_CASE("expressions") {
       {"a function", value("a: int = 5", "(fn(y) = y «+ 1»)(c.a)"), "{}"},
       {"as a dtype", body("return x «as f16»"), "{}"},
       {"as a shape", body("return x as «[tokens, 4 * c.d]¦[tokens, 2, 2 * c.d]»"), "{}"},
-      {"as an index", around("d: dim = 4", "param w: [5, c.d] forward(i: index(10)[tokens]) { return take(w, (i % 5) «as index(5)») }"), "{}"},
+      {"as an index", around("d: dim = 4", "param w: [5, c.d] forward(i: index(10)[tokens]) { return take(w, (i % 5) «as index(5)») }"),
+       "{}"},
       {"a slice", body("return x[«..., 0..3¦..., 0..4»]"), "{}"},
       {"a slice's step", body("return x[..., 0..6 «by 2»]"), "{}"},
       {"an index", body("return x[.., «0¦1»]"), "{}"},
       {"a whole axis", body("return x[.., «..,» 0]"), "{}"},
       {"nibbles", around("d: dim = 4", "param w: u8[c.d, c.d] forward(x: [tokens, 8]) { return linear(x, e2m1(«nibbles(w)¦w»)) }"), "{}"},
-      {"e2m1", around("d: dim = 4", "param w: u8[c.d, c.d] forward(x: [tokens, 8]) { return linear(x, «e2m1(nibbles(w))¦nibbles(w) as f32») }"), "{}"},
+      {"e2m1",
+       around("d: dim = 4", "param w: u8[c.d, c.d] forward(x: [tokens, 8]) { return linear(x, «e2m1(nibbles(w))¦nibbles(w) as f32») }"),
+       "{}"},
       {"elementwise operators", body("return x «* x»"), "{}"},
       {"comparison of tensors", body("return where(x «>¦<» 0.0, x, x * 2)"), "{}"},
       {"let in a body", body("«let y = x * 2¦let y = x» return y"), "{}"},
@@ -207,8 +254,10 @@ TEST_CASE("expressions") {
 
 TEST_CASE("E0352: nested loops have elements of their own") {
   const auto text = [](const char* loops) {
-    return around("d: dim = 4", std::string("as_: [L(c.d) for i in 0..2] bs: [L(c.d) for i in 0..3] "
-                                            "forward(x: [tokens, c.d]) { let h = x ") + loops + " return h }",
+    return around("d: dim = 4",
+                  std::string("as_: [L(c.d) for i in 0..2] bs: [L(c.d) for i in 0..3] "
+                              "forward(x: [tokens, c.d]) { let h = x ") +
+                      loops + " return h }",
                   "module L(n: dim) { param w: [n, n] forward(x: [..., n]) { return linear(x, w) } }");
   };
   // Each reads its own weight, though both are `.w` of an element.

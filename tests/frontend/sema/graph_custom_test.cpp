@@ -17,8 +17,8 @@ namespace {
 
 Model calling(const std::string& op, const std::string& call) {
   Model m(around("d: dim = 6  k: int = 3",
-                 "param a: [1]  param s: []  let read = c.d + c.k  forward(x: [tokens, c.d]) { let u = a  let t = s  return " +
-                     call + " + sum(u) * t }",
+                 "param a: [1]  param s: []  let read = c.d + c.k  forward(x: [tokens, c.d]) { let u = a  let t = s  return " + call +
+                     " + sum(u) * t }",
                  op));
   m.config("{}");
   return m;
@@ -34,12 +34,10 @@ TEST_CASE("the reference of an operation is expanded where it is called") {
   const std::string text = m.part("M");
   CHECK(has(text, "= mul(%x, "));
   CHECK(has(text, "source \"\"") == false);
-  Model block = calling(
-      "op f(x: [..., n]) -> [..., n] { reference { let p = softplus(x)  return where(x > 0, p * count(x) , -p) } }",
-      "f(x)");
+  Model block =
+      calling("op f(x: [..., n]) -> [..., n] { reference { let p = softplus(x)  return where(x > 0, p * count(x) , -p) } }", "f(x)");
   CHECK(block.codes() == "E0324");                                              // count(x) is a size of run time
-  Model two = calling("op f(x: [..., n]) -> [..., n] { reference { let p = softplus(x)  return where(x > 0, p, -p) } }",
-                      "f(f(x))");
+  Model two = calling("op f(x: [..., n]) -> [..., n] { reference { let p = softplus(x)  return where(x > 0, p, -p) } }", "f(f(x))");
   const std::string body = two.part("M");
   const std::size_t once = body.find("= softplus(");
   REQUIRE(once != std::string::npos);
@@ -98,7 +96,8 @@ TEST_CASE("a shader lies beside the model file, and is said to be for another ba
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / ("modelc_custom_" + std::to_string(::getpid()));
   fs::create_directories(folder);
-  std::ofstream(folder / "m.model") << "language 1\n" << scaled
+  std::ofstream(folder / "m.model") << "language 1\n"
+                                    << scaled
                                     << "glsl \"s.comp\" dispatch [n] }\nconfig C { d: dim }\nmodel M(c: C) { param a: [1]  param "
                                        "s: []  forward(x: [tokens, c.d]) { return scaled(x, a, s) } }\n";
   const auto run = [&](std::string& messages) {

@@ -33,8 +33,8 @@ struct Seen {
     for (const Output& o : outputs) values[o.name] = o.value;
   }
   // Everything in the file but the inputs. `keep` says which rows of [batch, seq, …] count.
-  void compare(const Checkpoint& expected, const std::set<std::string>& inputs,
-               const std::vector<std::int64_t>& keep = {}, std::size_t rows = 0) const {
+  void compare(const Checkpoint& expected, const std::set<std::string>& inputs, const std::vector<std::int64_t>& keep = {},
+               std::size_t rows = 0) const {
     std::size_t compared = 0;
     for (const TensorInfo& tensor : expected.index->tensors()) {
       if (inputs.contains(tensor.name)) continue;
@@ -44,8 +44,7 @@ struct Seen {
       const Array wanted = expected.floats(tensor.name);
       CHECK(got.reals.size() == wanted.reals.size());
       const bool by_row = rows != 0 && tensor.shape.size() == 3;
-      const double d =
-          by_row ? distance(kept_rows(got, keep), kept_rows(wanted, keep)) : distance(got.reals, wanted.reals);
+      const double d = by_row ? distance(kept_rows(got, keep), kept_rows(wanted, keep)) : distance(got.reals, wanted.reals);
       CHECK(d <= parity_bound);
       ++compared;
     }
@@ -61,9 +60,9 @@ void check_bert(const std::string& file, const std::string& name, const std::str
   Evaluator e(program.graph, weights_of(program, weights, prefix));
   Seen seen(e);
   const Array mask = expected.booleans("attention_mask");
-  seen.add(run(e, "forward", {{"input_ids", expected.integers("input_ids")},
-                              {"attention_mask", mask},
-                              {"token_type_ids", expected.integers("token_type_ids")}}));
+  seen.add(run(
+      e, "forward",
+      {{"input_ids", expected.integers("input_ids")}, {"attention_mask", mask}, {"token_type_ids", expected.integers("token_type_ids")}}));
   seen.compare(expected, {"input_ids", "attention_mask", "token_type_ids"}, mask.integers, mask.integers.size());
 }
 
@@ -95,8 +94,8 @@ TEST_CASE("bert: inputs with a default may be left out; padding changes nothing;
   CHECK(distance(alone.at(0).value.reals, row) <= 1e-5);
   // No token types is type 0 everywhere.
   const auto left_out = run(e, "forward", {{"input_ids", first(ids, 5)}});
-  const auto zeros = run(e, "forward", {{"input_ids", first(ids, 5)},
-                                        {"token_type_ids", graph::eval::index_array({1, 5}, {0, 0, 0, 0, 0})}});
+  const auto zeros =
+      run(e, "forward", {{"input_ids", first(ids, 5)}, {"token_type_ids", graph::eval::index_array({1, 5}, {0, 0, 0, 0, 0})}});
   CHECK(left_out.at(0).value.reals == zeros.at(0).value.reals);
   CHECK(distance(left_out.at(0).value.reals, row) > 1e-3);
 
@@ -108,11 +107,9 @@ TEST_CASE("bert: inputs with a default may be left out; padding changes nothing;
   CHECK(refused({{"input_ids", graph::eval::index_array({1, 21}, std::vector<std::int64_t>(21, 3))}}) ==
         "input_ids makes seq 21, the context is 20");
   const Array narrow = graph::eval::bool_array({3, 5}, std::vector<std::int64_t>(15, 1));
-  CHECK(refused({{"input_ids", ids}, {"attention_mask", narrow}})
-            .find("attention_mask is [3, 5], wanted bool[batch, seq]") == 0);
+  CHECK(refused({{"input_ids", ids}, {"attention_mask", narrow}}).find("attention_mask is [3, 5], wanted bool[batch, seq]") == 0);
   const Array beyond = graph::eval::index_array({3, 9}, std::vector<std::int64_t>(27, 3));
-  CHECK(refused({{"input_ids", ids}, {"token_type_ids", beyond}})
-            .find("token_type_ids is index(3)[batch, seq], and has 3 at 0") == 0);
+  CHECK(refused({{"input_ids", ids}, {"token_type_ids", beyond}}).find("token_type_ids is index(3)[batch, seq], and has 3 at 0") == 0);
 }
 
 TEST_CASE("vit: patches, class token, positions, classifier") {
@@ -174,16 +171,12 @@ struct Speech {
     const auto batch = e.batch(next, Outputs::all);
     REQUIRE(batch.ok());
     const auto n = static_cast<std::int64_t>(tokens.size());
-    return run(e, "forward", {{"decoder_input_ids", graph::eval::index_array({n}, tokens)}, {"at", *batch}})
-        .at(0)
-        .value.reals;
+    return run(e, "forward", {{"decoder_input_ids", graph::eval::index_array({n}, tokens)}, {"at", *batch}}).at(0).value.reals;
   }
   std::vector<float> wanted(const std::vector<Part>& parts) const {
     std::vector<float> out;
     for (const Part& p : parts) {
-      const auto row = [&](std::size_t i) {
-        return logits.reals.begin() + static_cast<std::ptrdiff_t>((p.which * 8 + i) * vocab);
-      };
+      const auto row = [&](std::size_t i) { return logits.reals.begin() + static_cast<std::ptrdiff_t>((p.which * 8 + i) * vocab); };
       out.insert(out.end(), row(p.from), row(p.to));
     }
     return out;
@@ -226,8 +219,7 @@ TEST_CASE("whisper: what no call has written is an error, and so is writing it t
   const auto forward = [&](std::initializer_list<Evaluator::Next> next, std::int64_t n) {
     const auto batch = s.e.batch(next, Outputs::all);
     REQUIRE(batch.ok());
-    return s.e.run("forward", {{"decoder_input_ids", graph::eval::index_array({n}, std::vector<std::int64_t>(n, 3))},
-                               {"at", *batch}});
+    return s.e.run("forward", {{"decoder_input_ids", graph::eval::index_array({n}, std::vector<std::int64_t>(n, 3))}, {"at", *batch}});
   };
   s.encode(s.recording(0), {0});
   const auto unwritten = forward({{0, 2}, {1, 1}}, 3);

@@ -7,11 +7,9 @@ using namespace modelc::sema::test;
 
 namespace {
 
-Model forward(std::string_view inputs, std::string_view body, std::string_view members = "",
-              std::string_view before = "") {
+Model forward(std::string_view inputs, std::string_view body, std::string_view members = "", std::string_view before = "") {
   Model m(around("d: dim  h: dim = 2",
-                 "let read = c.d + c.h  " + std::string(members) + "  forward(" + std::string(inputs) + ") { " +
-                     std::string(body) + " }",
+                 "let read = c.d + c.h  " + std::string(members) + "  forward(" + std::string(inputs) + ") { " + std::string(body) + " }",
                  before));
   m.config("{\n \"d\": 4 }");
   return m;
@@ -43,8 +41,7 @@ TEST_CASE("E0349: shapes that do not go together, with formulas, values and orig
 
 TEST_CASE("E0349: broadcasting, casts, views, slices") {
   CHECK(codes("x: [tokens, c.d], y: [tokens, c.h]", "return x + y") == "E0349");
-  CHECK(has(said("x: [tokens, c.d]", "return x as [tokens, c.h, 3]"),
-            "the axes do not multiply out: 4 * tokens elements as 6 * tokens"));
+  CHECK(has(said("x: [tokens, c.d]", "return x as [tokens, c.h, 3]"), "the axes do not multiply out: 4 * tokens elements as 6 * tokens"));
   CHECK(has(said("x: [tokens, c.d]", "return x as [tokens, c.h, 3]"), "wanted [tokens, h, 3] = [tokens, 2, 3]"));
   CHECK(has(said("x: [tokens, c.d]", "return x as [tokens, c.h, 3]"), "h = 2"));
   CHECK(codes("x: [tokens, c.d]", "return unflatten(x, 5, [2, 2])") == "E0349");
@@ -62,8 +59,7 @@ TEST_CASE("E0349 inside a fn and a leaf names the calls that led there") {
   const std::string text = said("x: [tokens, c.d]", "return f(x)", "fn f(y) = y + arange(c.h + 1)");
   CHECK(has(text, "in this call of `f`"));
   const std::string leaf =
-      forward("x: [tokens, c.d]", "return a(x)", "a: A()", "module A() { forward(x: [...]) { return x + arange(3) } }")
-          .messages();
+      forward("x: [tokens, c.d]", "return a(x)", "a: A()", "module A() { forward(x: [...]) { return x + arange(3) } }").messages();
   CHECK(has(leaf, "in this call of `a`"));
 }
 
@@ -93,8 +89,7 @@ TEST_CASE("E0350: arguments and results that are not what the signature says") {
 TEST_CASE("E0313: calls with the wrong arguments") {
   CHECK(codes("x: [tokens, c.d]", "return p(x, x)", "p: Linear(c.d, c.d)") == "E0313");
   CHECK(codes("x: [tokens, c.d]", "return p()", "p: Linear(c.d, c.d)") == "E0313");
-  CHECK(has(said("x: [tokens, c.d]", "return rms_norm(x, esp: 1e-5)"),
-            "the operation `rms_norm` has no parameter `esp`"));
+  CHECK(has(said("x: [tokens, c.d]", "return rms_norm(x, esp: 1e-5)"), "the operation `rms_norm` has no parameter `esp`"));
   CHECK(has(said("x: [tokens, c.d]", "return rms_norm(x, esp: 1e-5)"), "did you mean `eps`?"));
   CHECK(codes("x: [tokens, c.d]", "return rms_norm(x)") == "E0313");
   CHECK(codes("x: [tokens, c.d]", "return silu(x, x)") == "E0313");
@@ -136,8 +131,7 @@ TEST_CASE("E0315: fields and members that are not there, with the nearest") {
 }
 
 TEST_CASE("E0354: calls of functions that a module does not have") {
-  Model none(
-      around("d: dim", "a: A(c.d)  forward(x: [tokens, c.d]) { return a(x) }", "module A(n: dim) { p: Linear(n, n) }"));
+  Model none(around("d: dim", "a: A(c.d)  forward(x: [tokens, c.d]) { return a(x) }", "module A(n: dim) { p: Linear(n, n) }"));
   CHECK(none.config(R"({"d": 4})").codes() == "E0354");
   CHECK(has(said("x: [tokens, c.d]", "return p.forwrd(x)", "p: Linear(c.d, c.d)"), "E0354"));
   Model model(around("d: dim", "p: Linear(c.d, c.d)"));
@@ -150,8 +144,7 @@ TEST_CASE("E0311: lists and states are not called") {
 }
 
 TEST_CASE("E0352: loops that are no folds") {
-  CHECK(has(said("x: [tokens, c.d]", "let h = x  for p in ps { h = p(h) }  return h", "ps: [Linear(c.d, c.h)]"),
-            "it must keep its shape"));
+  CHECK(has(said("x: [tokens, c.d]", "let h = x  for p in ps { h = p(h) }  return h", "ps: [Linear(c.d, c.h)]"), "it must keep its shape"));
   CHECK(has(said("x: [tokens, c.d]", "let h = x  for p in ps { h = p(h) }  return h", "ps: [Linear(c.d, c.h)]"),
             "before the loop it is [tokens, d] = [tokens, 4]"));
   CHECK(codes("x: [tokens, c.d]", "let n = 0  for p in ps { n = n + 1 }  return p0(x) * n",
@@ -161,8 +154,7 @@ TEST_CASE("E0352: loops that are no folds") {
 
 TEST_CASE("E0351: what is not carried out says so, by name") {
   CHECK(codes("x: [tokens, c.d]", "return go(x)", "").find("E0301") == 0);
-  CHECK(codes("x: [tokens, c.d], at: Batch", "return attend(x, s, at, mask: \"full\", scale: 1)",
-              "state s: Ring(3, [c.d])") == "E0349");
+  CHECK(codes("x: [tokens, c.d], at: Batch", "return attend(x, s, at, mask: \"full\", scale: 1)", "state s: Ring(3, [c.d])") == "E0349");
 }
 
 TEST_CASE("sizes that nothing could compute, ranges that end before they begin, names of axes: once, with the values") {
@@ -191,8 +183,7 @@ TEST_CASE("several mistakes in one run, each once, and none for what follows fro
 }
 
 TEST_CASE("a mistake in a leaf's text is said once, however often it is called") {
-  Model m(around("d: dim",
-                 "a: A(c.d)  b: A(2 * c.d)  forward(x: [tokens, c.d], y: [tokens, 2 * c.d]) { return a(a(x)), b(y) }",
+  Model m(around("d: dim", "a: A(c.d)  b: A(2 * c.d)  forward(x: [tokens, c.d], y: [tokens, 2 * c.d]) { return a(a(x)), b(y) }",
                  "module A(n: dim) { forward(x: [tokens, n]) { return x + arange(3) } }"));
   CHECK(m.config(R"({"d": 4})").codes() == "E0349");
 }

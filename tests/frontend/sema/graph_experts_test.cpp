@@ -7,14 +7,14 @@ using namespace modelc::sema::test;
 
 namespace {
 
-constexpr std::string_view inputs =
-    "x: [tokens, 6], e: index(3)[tokens, 2], p: f32[tokens, 2]";
+constexpr std::string_view inputs = "x: [tokens, 6], e: index(3)[tokens, 2], p: f32[tokens, 2]";
 constexpr std::string_view weights = "param g: [3, 4, 6]  param d: [3, 6, 4]  ";
 
 // moe with this fn, in a model that has a number and a weight around it.
 Model with(const std::string& gated) {
-  Model m(around("limit: float", std::string(weights) + "param w: [4]  let read = c.limit  forward(" + std::string(inputs) +
-                                     ") { let used = w  return moe(x, e, p, g, g, d, gated: " + gated + ") + sum(used) }",
+  Model m(around("limit: float",
+                 std::string(weights) + "param w: [4]  let read = c.limit  forward(" + std::string(inputs) +
+                     ") { let used = w  return moe(x, e, p, g, g, d, gated: " + gated + ") + sum(used) }",
                  "fn swiglu(a, b) = silu(a) * b"));
   m.config(R"({"limit": 7.0})");
   return m;
@@ -27,8 +27,9 @@ TEST_CASE("route: k stands second; what is chosen is an index below the number o
                  "param b: [8]  forward(s: f32[tokens, 8]) { let (i, w) = route(s, c.k, bias: b, groups: 4, keep_groups: 2, "
                  "group_score: \"top2_sum\", renormalize: true, scale: 2.5)  return w * take(b, i) }"));
   m.config(R"({"k": 2})");
-  CHECK(has(m.part("M"), "%i: index(8)[tokens, 2], %w: f32[tokens, 2] = route(%s, %1; group_score: \"top2_sum\", groups: 4, "
-                         "k: 2, keep_groups: 2, renormalize: true, scale: 2.5)"));
+  CHECK(has(m.part("M"),
+            "%i: index(8)[tokens, 2], %w: f32[tokens, 2] = route(%s, %1; group_score: \"top2_sum\", groups: 4, "
+            "k: 2, keep_groups: 2, renormalize: true, scale: 2.5)"));
   const auto codes = [](std::string_view call) {
     return Model(around("k: dim", "forward(s: f32[tokens, 8]) { let (i, w) = " + std::string(call) + "  return w }"))
         .config(R"({"k": 2})")

@@ -9,8 +9,8 @@ namespace {
 
 // The graph text of `forward(inputs) { body }` of a model M over c: C { d, h: dim }, d = 4, h = 2.
 std::string forward(std::string_view inputs, std::string_view body, std::string_view members = "") {
-  Model m(around("d: dim  h: dim = 2", "let read = c.d + c.h  " + std::string(members) + "  forward(" +
-                                           std::string(inputs) + ") { " + std::string(body) + " }"));
+  Model m(around("d: dim  h: dim = 2",
+                 "let read = c.d + c.h  " + std::string(members) + "  forward(" + std::string(inputs) + ") { " + std::string(body) + " }"));
   m.config(R"({"d": 4})");
   return m.part("M.forward");
 }
@@ -36,10 +36,10 @@ TEST_CASE("operations say their text and place") {
 }
 
 TEST_CASE("operators and functions become operations, numbers literals") {
-  const std::string text = forward(
-      "x: [tokens, c.d]", "return where(x > 0 and not (x == 1), -x ^ 2 / 3, min(x, 1, x)) % 2 - max(x) as [tokens, 1]");
-  for (const char* op : {"greater(", "equal(", "logical_not(", "logical_and(", "neg(", "pow(", "div(", "min(", "mod(",
-                         "max_reduce(", "sub(", "where("}) {
+  const std::string text =
+      forward("x: [tokens, c.d]", "return where(x > 0 and not (x == 1), -x ^ 2 / 3, min(x, 1, x)) % 2 - max(x) as [tokens, 1]");
+  for (const char* op :
+       {"greater(", "equal(", "logical_not(", "logical_and(", "neg(", "pow(", "div(", "min(", "mod(", "max_reduce(", "sub(", "where("}) {
     CAPTURE(std::string(op));
     CHECK(has(text, op));
   }
@@ -69,8 +69,7 @@ TEST_CASE("as: dtype, shape, index, both; equal types are left as they are") {
 }
 
 TEST_CASE("slices") {
-  const std::string text =
-      forward("x: [batch, seq, c.d]", "return x[.., 0], x[..., 1..3], x[0, .., 0..4 by 2], x[.., 0..seq]");
+  const std::string text = forward("x: [batch, seq, c.d]", "return x[.., 0], x[..., 1..3], x[0, .., 0..4 by 2], x[.., 0..seq]");
   CHECK(has(text, "f32[batch, 4] = slice(%x; axis: 1, drop: true, start: 0)"));
   CHECK(has(text, "f32[batch, seq, 2] = slice(%x; axis: 2, start: 1, stop: 3)"));
   CHECK(has(text, "f32[seq, 2] = slice("));
@@ -79,12 +78,11 @@ TEST_CASE("slices") {
 }
 
 TEST_CASE("views by name") {
-  const std::string text =
-      forward("x: [tokens, c.d]",
-              "let a = unflatten(x, -1, [c.h, 2])  let b = flatten(a, -2, -1)  let (p, q) = split(x, [1, 3])\n"
-              "let e = concat([p, q])  let s = stack([x, e], axis: 1)  let r = repeat(x, 2, axis: 0)\n"
-              "let t = transpose(s, 0, 1)  let z = expand(p, [tokens, c.d])  let o = pad(x, 1, 0)\n"
-              "return a, b, e, s, r, t, z, o");
+  const std::string text = forward("x: [tokens, c.d]",
+                                   "let a = unflatten(x, -1, [c.h, 2])  let b = flatten(a, -2, -1)  let (p, q) = split(x, [1, 3])\n"
+                                   "let e = concat([p, q])  let s = stack([x, e], axis: 1)  let r = repeat(x, 2, axis: 0)\n"
+                                   "let t = transpose(s, 0, 1)  let z = expand(p, [tokens, c.d])  let o = pad(x, 1, 0)\n"
+                                   "return a, b, e, s, r, t, z, o");
   CHECK(has(text, "%a: f32[tokens, 2, 2] = reshape"));
   CHECK(has(text, "%b: f32[tokens, 4] = reshape"));
   CHECK(has(text, "%p: f32[tokens, 1], %q: f32[tokens, 3] = split(%x; sizes: [1, 3])"));
@@ -96,15 +94,15 @@ TEST_CASE("views by name") {
 }
 
 TEST_CASE("operations that stand for several, and makers") {
-  const std::string text = forward(
-      "x: [tokens, c.d]",
-      "let a = clamp(x, -1, 1)  let b = softcap(x, 30.0)  let e = softcap(x, none)  let f = activate(x, \"relu2\")\n"
-      "let g = activate(x, \"gelu_pytorch_tanh\")  let t = tensor([1, 2, 3, 4])  let m = tensor([[1, 2], [3, 4]])\n"
-      "let n = arange(c.d) + linspace(0, 1, 4)  let k = activate(x, \"linear\")\n"
-      "return a + b, e, f, g, t, m, n, k, one_hot(argmax(x), 4), sum(x, axis: 0), x * count(x[0]), outer(t, t)");
-  for (const char* op : {"%a: f32[tokens, 4] = min(", "tanh(", "relu(", "gelu_tanh(",
-                         "tensor_literal(values: [1.0, 2.0, 3.0, 4.0])", "shape: [2, 2]", "arange(count: 4)",
-                         "linspace(", "one_hot(", "argmax(", "sum(", "outer(", "literal(value: 4.0)"}) {
+  const std::string text =
+      forward("x: [tokens, c.d]",
+              "let a = clamp(x, -1, 1)  let b = softcap(x, 30.0)  let e = softcap(x, none)  let f = activate(x, \"relu2\")\n"
+              "let g = activate(x, \"gelu_pytorch_tanh\")  let t = tensor([1, 2, 3, 4])  let m = tensor([[1, 2], [3, 4]])\n"
+              "let n = arange(c.d) + linspace(0, 1, 4)  let k = activate(x, \"linear\")\n"
+              "return a + b, e, f, g, t, m, n, k, one_hot(argmax(x), 4), sum(x, axis: 0), x * count(x[0]), outer(t, t)");
+  for (const char* op :
+       {"%a: f32[tokens, 4] = min(", "tanh(", "relu(", "gelu_tanh(", "tensor_literal(values: [1.0, 2.0, 3.0, 4.0])", "shape: [2, 2]",
+        "arange(count: 4)", "linspace(", "one_hot(", "argmax(", "sum(", "outer(", "literal(value: 4.0)"}) {
     CAPTURE(std::string(op));
     CHECK(has(text, op));
   }
@@ -112,8 +110,7 @@ TEST_CASE("operations that stand for several, and makers") {
 }
 
 TEST_CASE("the fields of a Batch, each read once") {
-  const std::string text =
-      forward("at: Batch", "return at.positions + at.positions, at.lengths, at.sequence, at.outputs, at.last");
+  const std::string text = forward("at: Batch", "return at.positions + at.positions, at.lengths, at.sequence, at.outputs, at.last");
   CHECK(text.find("field: \"positions\"") == text.rfind("field: \"positions\""));
   CHECK(has(text, "i32[tokens] = batch_field(%at; field: \"positions\")"));
   CHECK(has(text, "index(batch)[tokens] = batch_field"));
@@ -138,8 +135,8 @@ TEST_CASE("the operation that gives a leaf's result stands for the call") {
 }
 
 TEST_CASE("children with children are called; weights of a child are read by name") {
-  const std::string text = forward("x: [tokens, c.d]", "return m(x) + p.weight[0] + m.up_proj.weight[0][0..c.d]",
-                                   "m: GatedMLP(c.d, 8)  p: Linear(c.d, c.d)");
+  const std::string text =
+      forward("x: [tokens, c.d]", "return m(x) + p.weight[0] + m.up_proj.weight[0][0..c.d]", "m: GatedMLP(c.d, 8)  p: Linear(c.d, c.d)");
   CHECK(has(text, "= call \"m\".forward(%x)"));
   CHECK(has(text, "weight \"p.weight\""));
   CHECK(has(text, "weight \"m.up_proj.weight\""));
@@ -162,9 +159,8 @@ TEST_CASE("`...` in a cast is what it is in the signature") {
 }
 
 TEST_CASE("a fold is one repeat, its element called by name of function") {
-  const std::string text =
-      forward("x: [tokens, c.d]", "let h = x  for layer in layers { let n = layer(h)  h = n + x }  return h",
-              "layers: [GatedMLP(c.d, 8) for i in 0..5]");
+  const std::string text = forward("x: [tokens, c.d]", "let h = x  for layer in layers { let n = layer(h)  h = n + x }  return h",
+                                   "layers: [GatedMLP(c.d, 8) for i in 0..5]");
   CHECK(has(text,
             "%h: f32[tokens, 4] = repeat \"layers\"(%x) {\n      carry %h.2: f32[tokens, 4]\n      %n: f32[tokens, 4] "
             "= call \"\".forward(%h.2)"));
@@ -172,21 +168,18 @@ TEST_CASE("a fold is one repeat, its element called by name of function") {
 }
 
 TEST_CASE("a fold over leaves, over unlike modules with one signature, over nothing") {
-  CHECK(has(forward("x: [tokens, c.d]", "let h = x  for p in ps { h = p(h) }  return h",
-                    "ps: [Linear(c.d, c.d) for i in 0..3]"),
+  CHECK(has(forward("x: [tokens, c.d]", "let h = x  for p in ps { h = p(h) }  return h", "ps: [Linear(c.d, c.d) for i in 0..3]"),
             "weight \".weight\""));
-  const std::string mixed = forward("x: [tokens, c.d]", "let h = x  for m in ms { h = m(h) }  return h",
-                                    "ms: [GatedMLP(c.d, 8 if i == 1 else 6) for i in 0..3]");
+  const std::string mixed =
+      forward("x: [tokens, c.d]", "let h = x  for m in ms { h = m(h) }  return h", "ms: [GatedMLP(c.d, 8 if i == 1 else 6) for i in 0..3]");
   CHECK(has(mixed, "repeat \"ms\""));
-  CHECK_FALSE(has(forward("x: [tokens, c.d]", "let h = x  for p in ps { h = p(h) }  return h",
-                          "ps: [Linear(c.d, c.d) for i in 0..0]"),
-                  "repeat"));
+  CHECK_FALSE(
+      has(forward("x: [tokens, c.d]", "let h = x  for p in ps { h = p(h) }  return h", "ps: [Linear(c.d, c.d) for i in 0..0]"), "repeat"));
 }
 
 TEST_CASE("inside a fold an element's members are reached through it") {
   const std::string text =
-      forward("x: [tokens, c.d]",
-              "let h = x  for m in ms { h = h + m.down_proj(m.up_proj(h)) * m.gate_proj.weight[0, 0] }  return h",
+      forward("x: [tokens, c.d]", "let h = x  for m in ms { h = h + m.down_proj(m.up_proj(h)) * m.gate_proj.weight[0, 0] }  return h",
               "ms: [GatedMLP(c.d, 8) for i in 0..3]");
   CHECK(has(text, "weight \".up_proj.weight\""));
   CHECK(has(text, "stage \".up_proj\""));
@@ -194,16 +187,13 @@ TEST_CASE("inside a fold an element's members are reached through it") {
 }
 
 TEST_CASE("the map is a comprehension") {
-  const std::string text =
-      forward("x: [tokens, c.d]", "return concat([m(x) for m in ms])", "ms: [GatedMLP(c.d, 8) for i in 0..3]");
-  for (const char* call : {"call \"ms.0\".forward", "call \"ms.1\".forward", "call \"ms.2\".forward", "concat("})
-    CHECK(has(text, call));
+  const std::string text = forward("x: [tokens, c.d]", "return concat([m(x) for m in ms])", "ms: [GatedMLP(c.d, 8) for i in 0..3]");
+  for (const char* call : {"call \"ms.0\".forward", "call \"ms.1\".forward", "call \"ms.2\".forward", "concat("}) CHECK(has(text, call));
 }
 
 TEST_CASE("fns are expanded, and what the case at hand does not need is left out") {
-  const std::string text =
-      forward("x: [tokens, c.d]", "return f(x, \"a\") + f(x, \"b\")",
-              "fn f(x, which) { let unused = exp(x)  let e = log(x)  return match which { \"a\" => e  _ => x } }");
+  const std::string text = forward("x: [tokens, c.d]", "return f(x, \"a\") + f(x, \"b\")",
+                                   "fn f(x, which) { let unused = exp(x)  let e = log(x)  return match which { \"a\" => e  _ => x } }");
   CHECK_FALSE(has(text, "exp("));
   CHECK(text.find("log(") == text.rfind("log("));
   CHECK_FALSE(has(text, "%e"));
@@ -225,17 +215,16 @@ TEST_CASE("entries are functions, and call entries of children") {
 }
 
 TEST_CASE("attend without state") {
-  const std::string text = forward("q: [batch, seq, 2, 2], keep: bool[batch, seq]",
-                                   "return attend(q, q, q, mask: \"full\", scale: 0.5, keep: keep)");
+  const std::string text =
+      forward("q: [batch, seq, 2, 2], keep: bool[batch, seq]", "return attend(q, q, q, mask: \"full\", scale: 0.5, keep: keep)");
   CHECK(has(text, "attend(%q, %q, %q, _, _, %keep, _; mask: \"full\", scale: 0.5)"));
 }
 
 TEST_CASE("an input with a default may be left out") {
-  Model m(around(
-      "d: dim", "a: A(c.d)  forward(x: [tokens, c.d], s: f32[] = 2.0) { return a(x) * s }",
-      "module A(n: dim) { p: Linear(n, n)  q: B(n)  forward(x: [tokens, n], w: [tokens, n] = 1) { return q(p(x)) * w } "
-      "}\n"
-      "module B(n: dim) { forward(x: [tokens, n], keep: bool[tokens, n] = true) { return where(keep, x, 0) } }"));
+  Model m(around("d: dim", "a: A(c.d)  forward(x: [tokens, c.d], s: f32[] = 2.0) { return a(x) * s }",
+                 "module A(n: dim) { p: Linear(n, n)  q: B(n)  forward(x: [tokens, n], w: [tokens, n] = 1) { return q(p(x)) * w } "
+                 "}\n"
+                 "module B(n: dim) { forward(x: [tokens, n], keep: bool[tokens, n] = true) { return where(keep, x, 0) } }"));
   m.config(R"({"d": 4})");
   CHECK(has(m.part("M"), "forward forward(%x: f32[tokens, 4], %s: f32[] default 2.0)"));
   CHECK(has(m.part("M"), "call \"a\".forward(%x, _)"));
@@ -243,9 +232,8 @@ TEST_CASE("an input with a default may be left out") {
 }
 
 TEST_CASE("an index is passed where one with a higher bound is asked, checked where it runs") {
-  Model m(
-      around("d: dim", "o: O(c.d)  forward(i: index(5)[tokens]) { return o(i) }",
-             "module O(n: dim) { e: Embedding(9, n)  forward(i: index(9)[tokens]) -> [tokens, n] { return e(i) } }"));
+  Model m(around("d: dim", "o: O(c.d)  forward(i: index(5)[tokens]) { return o(i) }",
+                 "module O(n: dim) { e: Embedding(9, n)  forward(i: index(9)[tokens]) -> [tokens, n] { return e(i) } }"));
   m.config(R"({"d": 4})");
   CHECK(has(m.part("M"), "index(9)[tokens] = cast(%i; dtype: \"i32\")"));
 }

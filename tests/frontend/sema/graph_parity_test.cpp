@@ -116,8 +116,7 @@ void check(const fs::path& model, const fs::path& folder) {
   for (std::int64_t row = 0; row < rows; ++row) next.push_back({row, length});
   const auto batch = evaluator.batch(next, graph::eval::Outputs::all);
   REQUIRE(batch.ok());
-  auto outputs =
-      evaluator.run("forward", {{"input_ids", graph::eval::index_array({rows * length}, *tokens)}, {"at", *batch}});
+  auto outputs = evaluator.run("forward", {{"input_ids", graph::eval::index_array({rows * length}, *tokens)}, {"at", *batch}});
   if (!outputs) FAIL(outputs.error().text());
 
   std::size_t compared = 0;
@@ -126,8 +125,7 @@ void check(const fs::path& model, const fs::path& folder) {
     CAPTURE(tensor.name);
     auto wanted = expected.data->read_f32(tensor);
     REQUIRE(wanted.ok());
-    const auto output =
-        std::find_if(outputs->begin(), outputs->end(), [&](const auto& o) { return o.name == tensor.name; });
+    const auto output = std::find_if(outputs->begin(), outputs->end(), [&](const auto& o) { return o.name == tensor.name; });
     if (output != outputs->end()) {
       CHECK(distance(output->value.reals, *wanted) <= bound);
     } else {
@@ -175,8 +173,8 @@ void check_pieces(const fs::path& model, const fs::path& folder, const std::vect
 
 TEST_CASE("the examples compute what transformers does") {
   std::size_t folders = 0;
-  for (const std::string name : {"llama", "qwen2", "qwen3", "qwen3_moe", "gemma3_text", "gpt_oss", "apertus", "mamba2",
-                                 "deepseek_v3", "qwen3_next"}) {
+  for (const std::string name :
+       {"llama", "qwen2", "qwen3", "qwen3_moe", "gemma3_text", "gpt_oss", "apertus", "mamba2", "deepseek_v3", "qwen3_next"}) {
     const fs::path example = fs::path(MODELC_SOURCE_DIR) / "examples" / name;
     for (const auto& entry : fs::directory_iterator(example / "fixtures")) {
       if (!fs::exists(entry.path() / "config.json") || !fs::exists(entry.path() / "expected.safetensors")) continue;

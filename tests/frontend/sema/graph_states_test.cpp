@@ -17,9 +17,7 @@ std::string graph(std::string_view inputs, std::string_view text, std::string_vi
   Model m = body(inputs, text, members);
   return m.part("M.forward");
 }
-std::string codes(std::string_view inputs, std::string_view text, std::string_view members) {
-  return body(inputs, text, members).codes();
-}
+std::string codes(std::string_view inputs, std::string_view text, std::string_view members) { return body(inputs, text, members).codes(); }
 std::string said(std::string_view inputs, std::string_view text, std::string_view members) {
   return body(inputs, text, members).messages();
 }
@@ -31,16 +29,15 @@ TEST_CASE("a state stands before `at` in the operation that goes over it, or is 
   for (const char* call : {"causal_conv1d(x, w, b, ring, at)", "causal_conv1d(x, w, b: b, ring: ring, at: at)"})
     CHECK(has(graph("x: [tokens, c.d], at: Batch", std::string("return ") + call + " + w[0, 0]", members),
               "= causal_conv1d \"ring\"(%x, %1, %2, %at)"));
-  CHECK(has(graph("x: [tokens, c.d], at: Batch", "return causal_conv1d(x, w, absent, ring, at) + b",
-                  members + "  param absent: [c.d] if false"),
-            "= causal_conv1d \"ring\"(%x, %1, _, %at)"));
+  CHECK(has(
+      graph("x: [tokens, c.d], at: Batch", "return causal_conv1d(x, w, absent, ring, at) + b", members + "  param absent: [c.d] if false"),
+      "= causal_conv1d \"ring\"(%x, %1, _, %at)"));
 
   CHECK(has(graph("x: [tokens, 2, c.d], dt: [tokens, 2], b: [tokens, 1, 3], a: [2], at: Batch",
                   "return ssd_scan(x, dt, a, b, b, a, memory, at)", "state memory: Recurrent([2, c.d, 3])"),
             "= ssd_scan \"memory\"(%x, %dt, %a, %b, %b, %a, %at)"));
   CHECK(has(graph("q: [tokens, 1, c.d], v: [tokens, 2, 3], g: [tokens, 2], at: Batch",
-                  "return gated_delta(q, q, v, g, g, memory, at, scale: 0.5, normalize: 1e-6)",
-                  "state memory: Recurrent([2, c.d, 3])"),
+                  "return gated_delta(q, q, v, g, g, memory, at, scale: 0.5, normalize: 1e-6)", "state memory: Recurrent([2, c.d, 3])"),
             "= gated_delta \"memory\"(%q, %q, %v, %g, %g, %at; normalize: 1e-06, scale: 0.5)"));
   CHECK(has(graph("q: [tokens, 2, 3], r: [tokens, 2, 2], l: [tokens, c.d], k: [tokens, 2], at: Batch",
                   "cache.append(l, k, at)  return attend_latent(q, r, cache, at, up: w, mask: \"causal\", scale: 1)",
@@ -49,21 +46,21 @@ TEST_CASE("a state stands before `at` in the operation that goes over it, or is 
 }
 
 TEST_CASE("the states of a class, with their sizes") {
-  Model m = body("x: [tokens, c.d], at: Batch", "return causal_conv1d(x, w, none, ring, at)",
-                 "param w: [c.d, 3]  state ring: Ring(2, [c.d])");
+  Model m =
+      body("x: [tokens, c.d], at: Batch", "return causal_conv1d(x, w, none, ring, at)", "param w: [c.d, 3]  state ring: Ring(2, [c.d])");
   CHECK(has(m.part("M"), "state ring: ring[2, 4]"));
   CHECK(has(m.good().resolved, "state ring: Ring(2, 4)"));
 }
 
 TEST_CASE("E0349: states of another shape or kind than the operation goes over") {
-  CHECK(has(said("x: [tokens, c.d], at: Batch", "return causal_conv1d(x, w, none, ring, at)",
-                 "param w: [c.d, 3]  state ring: Ring(3, [c.d])"),
-            "causal_conv1d: the last axis of w is 3, for a ring of 3 rows and the token itself it is 4"));
+  CHECK(has(
+      said("x: [tokens, c.d], at: Batch", "return causal_conv1d(x, w, none, ring, at)", "param w: [c.d, 3]  state ring: Ring(3, [c.d])"),
+      "causal_conv1d: the last axis of w is 3, for a ring of 3 rows and the token itself it is 4"));
   CHECK(codes("x: [tokens, c.d], at: Batch", "return causal_conv1d(x, w, none, ring, at)",
               "param w: [c.d, 3]  state ring: Recurrent([2, c.d])") == "E0349");
-  CHECK(has(said("q: [tokens, 1, c.d], at: Batch", "return attend(q, cache, at, mask: \"causal\", scale: 1)",
-                 "state cache: LatentCache(c.d, 2)"),
-            "attend: the state cache is a LatentCache, not a KVCache"));
+  CHECK(has(
+      said("q: [tokens, 1, c.d], at: Batch", "return attend(q, cache, at, mask: \"causal\", scale: 1)", "state cache: LatentCache(c.d, 2)"),
+      "attend: the state cache is a LatentCache, not a KVCache"));
   CHECK(has(said("l: [tokens, c.d], at: Batch", "cache.append(l, l, at)  return l", "state cache: LatentCache(c.d, 2)"),
             "append: the last axis of v is 4, of the cache 2"));
 }
@@ -80,21 +77,25 @@ TEST_CASE("E0343: a state goes over the tokens of a call once") {
                      "let y = causal_conv1d(x, w, none, ring, at)  return causal_conv1d(y, w, none, ring, at)", members);
   CHECK(has(twice.messages(), "the state `ring` would go over the same tokens a second time"));
   CHECK(has(twice.messages(), "it goes over them here"));
-  CHECK(has(said("x: [tokens, c.d], at: Batch",
-                 "let h = x  for p in parts { h = causal_conv1d(p(h), w, none, ring, at) }  return h", members),
-            "the state `ring` would go over the same tokens once in each turn of the loop"));
+  CHECK(has(
+      said("x: [tokens, c.d], at: Batch", "let h = x  for p in parts { h = causal_conv1d(p(h), w, none, ring, at) }  return h", members),
+      "the state `ring` would go over the same tokens once in each turn of the loop"));
 }
 
 TEST_CASE("E0343: a cache is given the rows of a call's tokens once") {
-  const std::string before = "module A(n: dim) { state own: KVCache(2, n)  "
-                             "forward(q: [tokens, 2, n], at: Batch) -> [tokens, 2, n] { own.append(q, q, at) "
-                             "return attend(q, own, at, mask: \"causal\", scale: 1) } }  "
-                             "module B(n: dim) { inner: A(n) forward(q: [tokens, 2, n], at: Batch) -> [tokens, 2, n] "
-                             "{ return inner(q, at) } } ";
+  const std::string before =
+      "module A(n: dim) { state own: KVCache(2, n)  "
+      "forward(q: [tokens, 2, n], at: Batch) -> [tokens, 2, n] { own.append(q, q, at) "
+      "return attend(q, own, at, mask: \"causal\", scale: 1) } }  "
+      "module B(n: dim) { inner: A(n) forward(q: [tokens, 2, n], at: Batch) -> [tokens, 2, n] "
+      "{ return inner(q, at) } } ";
   const auto model = [&](const std::string& text) {
-    Model m(around("d: dim", "state cache: KVCache(2, c.d)  state latent: LatentCache(c.d, 2)  a: A(c.d)  b: B(c.d)  "
-                             "parts: [A(c.d) for i in 0..2]  mixed: [A(c.d) if i == 0 else B(c.d) for i in 0..2]  "
-                             "forward(q: [tokens, 2, c.d], l: [tokens, c.d], k: [tokens, 2], at: Batch) { " + text + " }", before));
+    Model m(around("d: dim",
+                   "state cache: KVCache(2, c.d)  state latent: LatentCache(c.d, 2)  a: A(c.d)  b: B(c.d)  "
+                   "parts: [A(c.d) for i in 0..2]  mixed: [A(c.d) if i == 0 else B(c.d) for i in 0..2]  "
+                   "forward(q: [tokens, 2, c.d], l: [tokens, c.d], k: [tokens, 2], at: Batch) { " +
+                       text + " }",
+                   before));
     m.config("{\n \"d\": 4 }");
     return m.messages();
   };
@@ -107,8 +108,8 @@ TEST_CASE("E0343: a cache is given the rows of a call's tokens once") {
     CHECK_MESSAGE(has(said, where), said);
   };
   CHECK_MESSAGE(!has(model(all + loop + mixed + " return g"), "E0343"), "each once");
-  refused(model(all + " cache.append(y, y, at) return y"),
-          "the state `cache` would be given rows for the same tokens a second time", "it is given them here");
+  refused(model(all + " cache.append(y, y, at) return y"), "the state `cache` would be given rows for the same tokens a second time",
+          "it is given them here");
   refused(model("latent.append(l, k, at) latent.append(l, k, at) return q"),
           "the state `latent` would be given rows for the same tokens a second time", "it is given them here");
   refused(model(all + " return y + a(q, at)"), "the state `a.own` would be given rows for the same tokens a second time",

@@ -19,9 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Folder {
-  Folder() : path(fs::temp_directory_path() / ("modelc_imports_" + std::to_string(::getpid()))) {
-    fs::create_directories(path);
-  }
+  Folder() : path(fs::temp_directory_path() / ("modelc_imports_" + std::to_string(::getpid()))) { fs::create_directories(path); }
   ~Folder() { fs::remove_all(path); }
   void write(const std::string& name, std::string_view text) {
     fs::create_directories((path / name).parent_path());
@@ -148,8 +146,8 @@ TEST_CASE("files on disk: beside the importing one first, then in the import pat
   REQUIRE(imports);
   std::vector<std::string> names;
   for (const FileSymbols* file : imports->in_order()) names.push_back(file->name);
-  CHECK(names == std::vector<std::string>{"blocks/helper.model", "blocks/attn.model", "nn/base.model", "nn/norm.model",
-                                          "local.model", "main.model"});
+  CHECK(names == std::vector<std::string>{"blocks/helper.model", "blocks/attn.model", "nn/base.model", "nn/norm.model", "local.model",
+                                          "main.model"});
   CHECK(imports->paths().size() == 6);
   CHECK(imports->folder() == folder.path / "app");
   graph::DimTable dims;

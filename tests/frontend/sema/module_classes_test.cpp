@@ -63,8 +63,7 @@ TEST_CASE("a position alone makes no class; what depends on it does") {
                       "layers: [Layer(c, i) for i in 0..7]  forward(x: [tokens, c.d]) { let h = x  for l in layers { h "
                       "= l(h) }  return h }",
                       before));
-  CHECK(
-      has(layers.config(R"({"d": 4})").part("M"), "children layers: [Layer, Layer_2 * 2, Layer, Layer_2 * 2, Layer]"));
+  CHECK(has(layers.config(R"({"d": 4})").part("M"), "children layers: [Layer, Layer_2 * 2, Layer, Layer_2 * 2, Layer]"));
   Model scaled(around("d: dim",
                       "layers: [Scaled(c, i) for i in 0..3]  forward(x: [tokens, c.d]) { let h = x  for l in layers { "
                       "h = l(h) }  return h }",
@@ -89,8 +88,7 @@ TEST_CASE("classes are named by their definition and a number, and stand before 
 }
 
 TEST_CASE("weights of equal sizes and other formulas keep their own formula") {
-  Model m(around("d: dim  vocab: dim",
-                 "a: Linear(c.d, c.vocab)  b: Linear(c.vocab, c.d)\nforward(x: [tokens, c.d]) { return b(a(x)) }"));
+  Model m(around("d: dim  vocab: dim", "a: Linear(c.d, c.vocab)  b: Linear(c.vocab, c.d)\nforward(x: [tokens, c.d]) { return b(a(x)) }"));
   m.config(R"({"d": 4, "vocab": 4})");
   CHECK(has(m.part("Linear"), "shape \"[vocab, d]\""));
   CHECK(has(m.part("Linear_2"), "shape \"[d, vocab]\""));

@@ -32,8 +32,7 @@ TEST_CASE("E0317: every other use of an absent member that an instance reaches")
   CHECK(has(m.messages(), "`b` is absent here: its condition `flag` is false"));
   CHECK(made("p: Linear(n, n) if flag  forward(x: [tokens, n]) { return p(x) }", "false").codes() == "E0317");
   CHECK(made("p: none  forward(x: [tokens, n]) { return p(x) }").codes() == "E0317");
-  CHECK(
-      made("p: Linear(n, n) if flag  forward(x: [tokens, n]) { return p(x) if flag else x }", "false").codes().empty());
+  CHECK(made("p: Linear(n, n) if flag  forward(x: [tokens, n]) { return p(x) if flag else x }", "false").codes().empty());
 }
 
 TEST_CASE("children by choice, by list, and none") {
@@ -66,8 +65,7 @@ TEST_CASE("paths: `at` gives another, `at .` none") {
       "param w at odd.name: [n]  p at x.0.y: Linear(n, n)  inner at .: Linear(n, n, has_bias: true)\n"
       "forward(x: [tokens, n]) { return inner(p(x * w)) }");
   const std::string& text = m.good().resolved;
-  for (const char* name : {"a.odd.name: [4]", "a.x.0.y.weight: [4, 4]", "a.weight: [4, 4]", "a.bias: [4]"})
-    CHECK(has(text, name));
+  for (const char* name : {"a.odd.name: [4]", "a.x.0.y.weight: [4, 4]", "a.weight: [4, 4]", "a.bias: [4]"}) CHECK(has(text, name));
   CHECK(has(m.part("A"), "stage \"x.0.y\""));
 }
 
@@ -96,16 +94,14 @@ TEST_CASE("weights: shape as written, origins, defaults, declared dtypes, roles"
   const std::string text = m.part("A");
   CHECK(has(text, "weight table: f32[7, 6] table shape \"[7, width]\""));
   CHECK(has(text, "weight w: f32[6, 6] matrix shape \"[heads * d, width]\""));
-  CHECK(
-      has(text, "from \"heads = 3 from config.json:3\", \"d = width / heads = 2\", \"width = 6 from config.json:2\""));
+  CHECK(has(text, "from \"heads = 3 from config.json:3\", \"d = width / heads = 2\", \"width = 6 from config.json:2\""));
   const modelc::graph::Class& made = m.good().graph.classes[0];
   REQUIRE(made.weights.size() == 4);
   CHECK(made.weights[1].shape_numbers == "[3 * 2, 6]");
   CHECK(made.weights[2].shape_numbers.empty());
   CHECK(made.weights[1].where.file == "main.model");
   CHECK(made.weights[1].where.line == 8);
-  CHECK(has(text,
-            "weight s: f32[6] vector shape \"[width]\" from \"width = 6 from config.json:2\" dtype f32 default 1.0"));
+  CHECK(has(text, "weight s: f32[6] vector shape \"[width]\" from \"width = 6 from config.json:2\" dtype f32 default 1.0"));
   CHECK(has(text, "weight b: f32[6] vector"));
   CHECK(has(text, "dtype bf16"));
 }
@@ -141,12 +137,9 @@ TEST_CASE("a cache keeps what the widest window needs") {
       "state cache: KVCache(1, n)  forward(x: [tokens, n]) { return x }\n"
       "entry go(x: [tokens, 1, n], at: Batch) { cache.append(x, x, at)\n"
       " let a = attend(x, cache, at, mask: \"causal\", scale: 1.0, window: 4)\n";
-  CHECK(has(made(std::string(members) + " return a + attend(x, cache, at, mask: \"causal\", scale: 1.0, window: 7) }")
-                .part("A"),
+  CHECK(has(made(std::string(members) + " return a + attend(x, cache, at, mask: \"causal\", scale: 1.0, window: 7) }").part("A"),
             "kv_cache[1, 4, 4] window 7"));
-  CHECK_FALSE(
-      has(made(std::string(members) + " return a + attend(x, cache, at, mask: \"causal\", scale: 1.0) }").part("A"),
-          "] window"));
+  CHECK_FALSE(has(made(std::string(members) + " return a + attend(x, cache, at, mask: \"causal\", scale: 1.0) }").part("A"), "] window"));
 }
 
 TEST_CASE("E0343: a state that is none") {
@@ -187,8 +180,7 @@ TEST_CASE("E0207: requirements of a module say where it is used") {
   CHECK(m.codes() == "E0207");
   CHECK(has(m.messages(), "the module `A` requires `n % 3 == 0`"));
   CHECK(has(m.messages(), "main.model:7"));
-  CHECK(
-      has(made("require flag, \"flags fly\"  forward(x: [tokens, n]) { return x }", "false").messages(), "flags fly"));
+  CHECK(has(made("require flag, \"flags fly\"  forward(x: [tokens, n]) { return x }", "false").messages(), "flags fly"));
 }
 
 TEST_CASE("lets use what is declared after them; E0355 in a circle") {
@@ -212,16 +204,13 @@ TEST_CASE("consts become functions that run at load") {
 }
 
 TEST_CASE("consts that cannot be") {
-  CHECK(made("const a: [n] = b  const b: [n] = arange(n)  forward(x: [tokens, n]) { return x * a }").codes() ==
-        "E0355");
+  CHECK(made("const a: [n] = b  const b: [n] = arange(n)  forward(x: [tokens, n]) { return x * a }").codes() == "E0355");
   CHECK(made("const a: [n] = a  forward(x: [tokens, n]) { return x * a }").codes() == "E0355");
   CHECK(made("const a: [n] = arange(n + 1)  forward(x: [tokens, n]) { return x * a }").codes() == "E0350");
   CHECK(made("const a: [tokens] = arange(n)  forward(x: [tokens, n]) { return x * a }").codes() == "E0324");
   CHECK(made("const a: index(n)[n] = arange(n)  forward(x: [tokens, n]) { return x * a }").codes() == "E0329");
-  CHECK(made("p: Linear(n, n)  const a: [n] = p(arange(n))  forward(x: [tokens, n]) { return p(x) * a }").codes() ==
-        "E0323");
-  CHECK(made("state s: KVCache(1, n)  const a: [n] = s.append(1, 1, 1)  forward(x: [tokens, n]) { return x * a }")
-            .codes() == "E0323");
+  CHECK(made("p: Linear(n, n)  const a: [n] = p(arange(n))  forward(x: [tokens, n]) { return p(x) * a }").codes() == "E0323");
+  CHECK(made("state s: KVCache(1, n)  const a: [n] = s.append(1, 1, 1)  forward(x: [tokens, n]) { return x * a }").codes() == "E0323");
 }
 
 TEST_CASE("E0346: a module that contains itself, or never ends") {
@@ -235,9 +224,8 @@ TEST_CASE("E0346: a module that contains itself, or never ends") {
   Model deep(around("d: dim", "a: A(c.d)  forward(x: [tokens, c.d]) { return a(x) }",
                     "module A(n: dim) { a: A(n + 1)  forward(x: [tokens, 4]) { return a(x) } }"));
   CHECK(deep.config(R"({"d": 4})").codes() == "E0346");
-  Model ends(
-      around("d: dim", "a: A(c.d)  forward(x: [tokens, 4]) { return a(x) }",
-             "module A(n: dim) { a: A(n - 1) if n > 1  forward(x: [tokens, 4]) { return a(x) if n > 1 else x } }"));
+  Model ends(around("d: dim", "a: A(c.d)  forward(x: [tokens, 4]) { return a(x) }",
+                    "module A(n: dim) { a: A(n - 1) if n > 1  forward(x: [tokens, 4]) { return a(x) if n > 1 else x } }"));
   ends.config(R"({"d": 9})").good();
 }
 
@@ -259,10 +247,9 @@ TEST_CASE("E0346: more modules than any model has") {
 TEST_CASE("E0323: members where values are static") {
   CHECK(made("param w: [n]  p: Linear(n, w)  forward(x: [tokens, n]) { return p(x) * w }").codes() == "E0323");
   CHECK(made("p: Linear(n, n)  q: p  forward(x: [tokens, n]) { return q(p(x)) }").codes() == "E0323");
-  Model m(
-      around("d: dim", "a: A(c.d)  forward(x: [tokens, c.d]) { return a(x) }",
-             "module B(f: fn) { forward(x: [...]) { return f(x) } }\n"
-             "module A(n: dim) { param w: [n]  b: B(fn(x) = x * w)  forward(x: [tokens, n]) { return b(x) + w } }"));
+  Model m(around("d: dim", "a: A(c.d)  forward(x: [tokens, c.d]) { return a(x) }",
+                 "module B(f: fn) { forward(x: [...]) { return f(x) } }\n"
+                 "module A(n: dim) { param w: [n]  b: B(fn(x) = x * w)  forward(x: [tokens, n]) { return b(x) + w } }"));
   CHECK(has(m.config(R"({"d": 4})").codes(), "E0323"));
 }
 
@@ -286,16 +273,14 @@ TEST_CASE("E0348: a module that does not fit the interface") {
   CHECK(has(fits("forward(x: [tokens, n]) -> [tokens, n, 1] { return x as [tokens, n, 1] }"), "its result differs"));
   CHECK(has(fits("forward(x: [tokens, n]) -> ([tokens, n], [tokens, n]) { return x, x }"), "it gives 2 results"));
   CHECK(has(fits("forward(x: index(n)[tokens, n]) -> [tokens, n] { return x as f32 }"), "E0348"));
-  CHECK(has(fits("forward(x: [tokens, n + 1]) -> [tokens, n + 1] { return x }"),
-            "asked: forward(x: [tokens, size]) -> [tokens, size]"));
+  CHECK(has(fits("forward(x: [tokens, n + 1]) -> [tokens, n + 1] { return x }"), "asked: forward(x: [tokens, size]) -> [tokens, size]"));
 }
 
 TEST_CASE("W0340: members that nothing uses") {
   CHECK(made("param w: [n]  forward(x: [tokens, n]) { return x }").codes() == "W0340");
   CHECK(made("p: Linear(n, n)  forward(x: [tokens, n]) { return x }").codes() == "W0340");
   CHECK(made("state s: KVCache(1, n)  forward(x: [tokens, n]) { return x }").codes() == "W0340");
-  CHECK(
-      has(made("param w: [n]  forward(x: [tokens, n]) { return x }").messages(), "nothing uses the param `w` of `A`"));
+  CHECK(has(made("param w: [n]  forward(x: [tokens, n]) { return x }").messages(), "nothing uses the param `w` of `A`"));
   // Used by a fn, or by another module.
   CHECK(made("param w: [n]  fn f(x) = x * w  forward(x: [tokens, n]) { return f(x) }").codes().empty());
   CHECK(made("b: B(n)  forward(x: [tokens, n]) { return x * b.w }", "true",

@@ -99,17 +99,15 @@ std::string text_of_file(const std::string& path) {
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 std::string around(std::string_view fields, std::string_view members, std::string_view before) {
-  return "import nn.linear\nimport nn.norm\nimport nn.embedding\nimport nn.mlp\n" + std::string(before) +
-         "\nconfig C { " + std::string(fields) + " }\nmodel M(c: C) { " + std::string(members) + " }\n";
+  return "import nn.linear\nimport nn.norm\nimport nn.embedding\nimport nn.mlp\n" + std::string(before) + "\nconfig C { " +
+         std::string(fields) + " }\nmodel M(c: C) { " + std::string(members) + " }\n";
 }
 
 std::int64_t parameters(const graph::Module& module) {
   std::int64_t total = 0;
   for (const graph::WeightInstance& weight : graph::weight_instances(module)) {
     bool given = weight.decl->default_value.has_value();
-    for (const auto& alias : module.checkpoints[0].aliases) {
-      given = given || (alias.weight == weight.name && alias.when.empty());
-    }
+    for (const auto& alias : module.checkpoints[0].aliases) { given = given || (alias.weight == weight.name && alias.when.empty()); }
     if (given) continue;
     std::int64_t n = 1;
     for (const graph::DimId dim : weight.decl->type.shape) n *= *module.dims.value(dim);

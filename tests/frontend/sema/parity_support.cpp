@@ -75,12 +75,10 @@ Program program_of(const fs::path& model, const fs::path& folder) {
 
 graph::eval::WeightSource weights_of(const Program& program, const Checkpoint& weights, std::string prefix) {
   const auto aliases = program.graph.checkpoints.at(0).aliases;
-  return [&weights, aliases, prefix](const std::string& name,
-                                     const graph::WeightDecl&) -> std::optional<std::vector<float>> {
+  return [&weights, aliases, prefix](const std::string& name, const graph::WeightDecl&) -> std::optional<std::vector<float>> {
     const TensorInfo* tensor = weights.index->find(prefix + name);
     for (const auto& alias : aliases) {
-      if (tensor == nullptr && alias.when.empty() && alias.weight == name)
-        tensor = weights.index->find(prefix + alias.target);
+      if (tensor == nullptr && alias.when.empty() && alias.weight == name) tensor = weights.index->find(prefix + alias.target);
     }
     if (tensor == nullptr) return std::nullopt;
     auto values = weights.data->read_f32(*tensor);

@@ -7,8 +7,7 @@
 
 namespace modelc::sema::test {
 
-Session::Session(std::string_view text, EvaluatorLimits limits)
-    : evaluator(std::make_unique<Evaluator>(sources, dims, sink, limits)) {
+Session::Session(std::string_view text, EvaluatorLimits limits) : evaluator(std::make_unique<Evaluator>(sources, dims, sink, limits)) {
   main_ = sources.add("main.model", "language 1\n" + std::string(text));
 }
 
@@ -58,8 +57,7 @@ Value Session::eval(std::string_view expr, const std::vector<std::pair<std::stri
   return evaluator->eval(expression(expr), env);
 }
 
-Value Session::bind(std::string_view config, std::string_view json, std::vector<ConfigInput::Override> overrides,
-                    std::string folder) {
+Value Session::bind(std::string_view config, std::string_view json, std::vector<ConfigInput::Override> overrides, std::string folder) {
   auto tree = parse_json(json, {.name = "config.json"});
   if (!tree) FAIL(tree.error().text());
   ConfigInput input;
@@ -69,8 +67,7 @@ Value Session::bind(std::string_view config, std::string_view json, std::vector<
   return bind_config(*evaluator, symbol(config), input, notes);
 }
 
-std::string Session::bind_errors(std::string_view config, std::string_view json,
-                                 std::vector<ConfigInput::Override> overrides) {
+std::string Session::bind_errors(std::string_view config, std::string_view json, std::vector<ConfigInput::Override> overrides) {
   const Value value = bind(config, json, std::move(overrides));
   CHECK(value.is_error() == sink.has_errors());
   return messages();

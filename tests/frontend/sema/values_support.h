@@ -29,11 +29,9 @@ class Session {
   // An environment of the main file.
   Environment environment();
   // Binds the config of this name to the JSON text.
-  Value bind(std::string_view config, std::string_view json, std::vector<ConfigInput::Override> overrides = {},
-             std::string folder = "");
+  Value bind(std::string_view config, std::string_view json, std::vector<ConfigInput::Override> overrides = {}, std::string folder = "");
   // The same with the sink's messages as text, and "" when there is none.
-  std::string bind_errors(std::string_view config, std::string_view json,
-                          std::vector<ConfigInput::Override> overrides = {});
+  std::string bind_errors(std::string_view config, std::string_view json, std::vector<ConfigInput::Override> overrides = {});
 
   // All messages, rendered; "" when there is none.
   std::string messages() const;

@@ -39,9 +39,7 @@ struct ParsedExpr {
 };
 
 // Whether both texts are the same expression.
-bool same(const std::string& a, const std::string& b) {
-  return syntax::dump(*ParsedExpr(a).expr) == syntax::dump(*ParsedExpr(b).expr);
-}
+bool same(const std::string& a, const std::string& b) { return syntax::dump(*ParsedExpr(a).expr) == syntax::dump(*ParsedExpr(b).expr); }
 
 }  // namespace
 

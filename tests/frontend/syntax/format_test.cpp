@@ -88,8 +88,7 @@ std::vector<std::string> all_models() {
 }  // namespace
 
 TEST_CASE("blanks between words") {
-  check_is("language 1 fn f ( x,y )=x*-y+ x [ .. , 0 ..2 by 2 ]^ 2",
-           "language 1  fn f(x, y) = x * -y + x[.., 0..2 by 2] ^ 2\n");
+  check_is("language 1 fn f ( x,y )=x*-y+ x [ .. , 0 ..2 by 2 ]^ 2", "language 1  fn f(x, y) = x * -y + x[.., 0..2 by 2] ^ 2\n");
   check_is("language   1\nmodule A(c:C,n : dim=4){\nparam w at a . b : f32 [ n , 2 ]=1.0 if c . x\nx : Lin ( y )\n}\n",
            "language 1\nmodule A(c: C, n: dim = 4) {\n    param w at a.b: f32[n, 2] = 1.0 if c.x\n    x: Lin(y)\n}\n");
 }

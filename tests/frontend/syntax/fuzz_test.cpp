@@ -45,15 +45,17 @@ void check(const std::string& text) {
 }
 
 const char* const words[] = {
-    "language", "import", "axis", "config", "file", "extends", "variant", "override", "from", "require", "remove",
-    "refuse", "ignore", "interface", "module", "model", "context", "param", "const", "state", "at", "forward", "entry",
-    "checkpoint", "via", "when", "alias", "encode", "one_of", "op", "reference", "cpu", "glsl", "local_size",
-    "dispatch", "requires", "encoding", "of", "part", "value", "policy", "shard", "over", "quantize", "never", "below",
-    "place", "test", "with", "random", "input", "expect", "within", "error", "same", "let", "fn", "for", "in", "return",
-    "match", "if", "else", "as", "is", "not", "and", "or", "true", "false", "none", "list", "map", "index", "by", "_",
-    "(", ")", "[", "]", "{", "}", ",", ":", "=", "=>", "->", "|", "?", ".", "..", "...", "^", "-", "+", "*", "**", "/",
-    "%", "??", "==", "!=", "<", "<=", ">", ">=", "a", "b1", "Xy", "0", "12", "1.5", "1e-5", "\"s\"", "\"**.x\"",
-    "/// doc\n", ";"};
+    "language",   "import",     "axis",      "config",   "file",     "extends",   "variant", "override", "from",      "require", "remove",
+    "refuse",     "ignore",     "interface", "module",   "model",    "context",   "param",   "const",    "state",     "at",      "forward",
+    "entry",      "checkpoint", "via",       "when",     "alias",    "encode",    "one_of",  "op",       "reference", "cpu",     "glsl",
+    "local_size", "dispatch",   "requires",  "encoding", "of",       "part",      "value",   "policy",   "shard",     "over",    "quantize",
+    "never",      "below",      "place",     "test",     "with",     "random",    "input",   "expect",   "within",    "error",   "same",
+    "let",        "fn",         "for",       "in",       "return",   "match",     "if",      "else",     "as",        "is",      "not",
+    "and",        "or",         "true",      "false",    "none",     "list",      "map",     "index",    "by",        "_",       "(",
+    ")",          "[",          "]",         "{",        "}",        ",",         ":",       "=",        "=>",        "->",      "|",
+    "?",          ".",          "..",        "...",      "^",        "-",         "+",       "*",        "**",        "/",       "%",
+    "??",         "==",         "!=",        "<",        "<=",       ">",         ">=",      "a",        "b1",        "Xy",      "0",
+    "12",         "1.5",        "1e-5",      "\"s\"",    "\"**.x\"", "/// doc\n", ";"};
 
 }  // namespace
 
@@ -70,8 +72,13 @@ TEST_CASE("random words in brackets that match") {
   std::mt19937 random(11);
   for (int i = 0; i < rounds(1500); ++i) {
     std::string text = "language 1 ";
-    static const char* const heads[] = {"module A() { ", "config C { ", "fn f(x) { ", "fn f(x) = ", "test \"t\" { ",
-                                        "module A() { checkpoint g { ", "op f(x: []) -> [] { reference ",
+    static const char* const heads[] = {"module A() { ",
+                                        "config C { ",
+                                        "fn f(x) { ",
+                                        "fn f(x) = ",
+                                        "test \"t\" { ",
+                                        "module A() { checkpoint g { ",
+                                        "op f(x: []) -> [] { reference ",
                                         "variant V by t { \"x\" { ",
                                         "encoding E of [n] { part p at \"q\": u8[] value "};
     const std::string head = heads[random() % std::size(heads)];
@@ -107,9 +114,7 @@ TEST_CASE("random bytes") {
   std::mt19937 random(13);
   for (int i = 0; i < rounds(500); ++i) {
     std::string text = random() % 2 == 0 ? "" : "language 1\n";
-    for (std::size_t n = random() % 60; n > 0; --n) {
-      text += static_cast<char>(random() % 4 == 0 ? random() : 32 + random() % 95);
-    }
+    for (std::size_t n = random() % 60; n > 0; --n) { text += static_cast<char>(random() % 4 == 0 ? random() : 32 + random() % 95); }
     check(text);
   }
 }

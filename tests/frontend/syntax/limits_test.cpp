@@ -80,8 +80,7 @@ TEST_CASE("long is not deep: lists, members, rules, arms one after the other") {
   CHECK(first_error("language 1\nmodule A() { " + repeat("a: b(c.d) if not e ", 1000) + "}") == "");
   const std::string module = "language 1\nmodule A() { ";
   CHECK(first_error(module + "forward() { " + repeat("x = f(-a.b) a.b(c) let y = not z ", 500) + "} }") == "");
-  CHECK(first_error(module + "checkpoint s { " + repeat("a.{i}.c = [x, y.z] via t(1) when p is \"q\" ", 500) + "} }") ==
-        "");
+  CHECK(first_error(module + "checkpoint s { " + repeat("a.{i}.c = [x, y.z] via t(1) when p is \"q\" ", 500) + "} }") == "");
   CHECK(first_error(function("match a { " + repeat("\"x\" | 1 as s => s.a + -b ", 1000) + "}")) == "");
   CHECK(first_error("language 1\n" + repeat("// comment ///\n/// doc\n", 20000)) == "");
 }

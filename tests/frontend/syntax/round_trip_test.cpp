@@ -108,19 +108,28 @@ struct Generator {
   ast::Literal literal() {
     ast::Literal l;
     switch (below(5)) {
-      case 0: l.kind = ast::LiteralKind::string; l.text = below(2) == 0 ? "yarn" : "a \"b\" \\ \n π \x01"; break;
-      case 1: l.kind = ast::LiteralKind::integer; l.integer = static_cast<std::int64_t>(below(1000)); break;
-      case 2: l.kind = ast::LiteralKind::floating; l.floating = static_cast<double>(below(1000)) / 8e3; break;
-      case 3: l.kind = ast::LiteralKind::boolean; l.boolean = below(2) == 0; break;
+      case 0:
+        l.kind = ast::LiteralKind::string;
+        l.text = below(2) == 0 ? "yarn" : "a \"b\" \\ \n π \x01";
+        break;
+      case 1:
+        l.kind = ast::LiteralKind::integer;
+        l.integer = static_cast<std::int64_t>(below(1000));
+        break;
+      case 2:
+        l.kind = ast::LiteralKind::floating;
+        l.floating = static_cast<double>(below(1000)) / 8e3;
+        break;
+      case 3:
+        l.kind = ast::LiteralKind::boolean;
+        l.boolean = below(2) == 0;
+        break;
       default: break;
     }
     return l;
   }
 
-  template <class T>
-  static std::unique_ptr<T> node() {
-    return std::make_unique<T>();
-  }
+  template <class T> static std::unique_ptr<T> node() { return std::make_unique<T>(); }
 
   ast::Shape shape(int depth) {
     ast::Shape s;

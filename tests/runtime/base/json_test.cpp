@@ -88,14 +88,79 @@ TEST_CASE("scalars alone are values") {
 }
 
 TEST_CASE("what is not JSON is refused") {
-  for (std::string_view text :
-       {"", " \n", "{", "}", "[", "]", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "[1,,2]", "{\"a\"}", "{\"a\":}",
-       "{\"a\":1,}", "{,}", "{a:1}", "{'a':1}", "{\"a\":1 \"b\":2}", "{\"a\" 1}", "{1:2}", "[1}", "{\"a\":1]", "[01]",
-       "[1.]", "[.5]", "[+1]", "[1e]", "[1e+]", "[--1]", "[0x10]", "[truely]", "[True]", "[nul]", "[NaN]", "[-NaN]",
-       "[infinity]", "[+Infinity]", "[Infinityx]", "[\"a]", "\"", "\"a", "[\"\\x\"]", "[\"\\ud800\"]", "[\"\\u12\"]",
-       "[\"a\nb\"]", "[\"\x01\"]", "[\"\xff\"]", "\xff", "1 2", "[1] 2", "[1] [2]", "{} {}", "{} x", "\"a\" \"b\"",
-       "[1]]", "nullx", "// a\n1", "[1] // a", "[1e400]", "[1\"a\"]", "[\"a\"1]", "[[1],[2]", "[1]\"", "{\"a\":[}",
-       "{\"a\":{]}", "[\"a\":1]", "[:]", "{\"a\"::1}", "[1:2]", "tru", "-", "1.5.5"}) {
+  for (std::string_view text : {"",
+                                " \n",
+                                "{",
+                                "}",
+                                "[",
+                                "]",
+                                "[1",
+                                "[1,",
+                                "[1,]",
+                                "[,1]",
+                                "[1 2]",
+                                "[1,,2]",
+                                "{\"a\"}",
+                                "{\"a\":}",
+                                "{\"a\":1,}",
+                                "{,}",
+                                "{a:1}",
+                                "{'a':1}",
+                                "{\"a\":1 \"b\":2}",
+                                "{\"a\" 1}",
+                                "{1:2}",
+                                "[1}",
+                                "{\"a\":1]",
+                                "[01]",
+                                "[1.]",
+                                "[.5]",
+                                "[+1]",
+                                "[1e]",
+                                "[1e+]",
+                                "[--1]",
+                                "[0x10]",
+                                "[truely]",
+                                "[True]",
+                                "[nul]",
+                                "[NaN]",
+                                "[-NaN]",
+                                "[infinity]",
+                                "[+Infinity]",
+                                "[Infinityx]",
+                                "[\"a]",
+                                "\"",
+                                "\"a",
+                                "[\"\\x\"]",
+                                "[\"\\ud800\"]",
+                                "[\"\\u12\"]",
+                                "[\"a\nb\"]",
+                                "[\"\x01\"]",
+                                "[\"\xff\"]",
+                                "\xff",
+                                "1 2",
+                                "[1] 2",
+                                "[1] [2]",
+                                "{} {}",
+                                "{} x",
+                                "\"a\" \"b\"",
+                                "[1]]",
+                                "nullx",
+                                "// a\n1",
+                                "[1] // a",
+                                "[1e400]",
+                                "[1\"a\"]",
+                                "[\"a\"1]",
+                                "[[1],[2]",
+                                "[1]\"",
+                                "{\"a\":[}",
+                                "{\"a\":{]}",
+                                "[\"a\":1]",
+                                "[:]",
+                                "{\"a\"::1}",
+                                "[1:2]",
+                                "tru",
+                                "-",
+                                "1.5.5"}) {
     CAPTURE(text);
     const Result<Json> r = parse_json(text);
     CHECK_FALSE(r.ok());
@@ -190,9 +255,7 @@ TEST_CASE("duplicates are found among many keys") {
 }
 
 TEST_CASE("limits hold") {
-  const auto nested = [](int n) {
-    return std::string(static_cast<std::size_t>(n), '[') + std::string(static_cast<std::size_t>(n), ']');
-  };
+  const auto nested = [](int n) { return std::string(static_cast<std::size_t>(n), '[') + std::string(static_cast<std::size_t>(n), ']'); };
   CHECK(parse_json(nested(64)).ok());
   CHECK(refused(nested(65)).kind == "json-depth");
   CHECK(refused(nested(200'000)).kind == "json-depth");
@@ -211,20 +274,20 @@ TEST_CASE("limits hold") {
 }
 
 TEST_CASE("what is written is read back equal") {
-  Json v =
-      parsed(R"({"z": [1, -2.5, 1e-05, 0.1, 1e300, 5e-324, 18446744073709551615, Infinity, 1.0, -0.0], "a": {"b": null,
+  Json v = parsed(R"({"z": [1, -2.5, 1e-05, 0.1, 1e300, 5e-324, 18446744073709551615, Infinity, 1.0, -0.0], "a": {"b": null,
                       "é\n\"\\": "\u0001\u007f😀", "e": [], "o": {}}, "t": true})");
   for (int indent : {-1, 0, 2}) CHECK(parsed(dump(v, indent)) == v);
   CHECK(dump(v).starts_with(R"({"z":[1,-2.5,1e-05,0.1,1e+300,5e-324,18446744073709551615,Infinity,1.0,-0.0],"a":{)"));
   CHECK(dump(parsed("{\"a\": [1, {}]}"), 2) == "{\n  \"a\": [\n    1,\n    {}\n  ]\n}");
-  CHECK(dump(Json("\xff" "a")) == "\"\xef\xbf\xbd" "a\"");
+  CHECK(dump(Json("\xff"
+                  "a")) ==
+        "\"\xef\xbf\xbd"
+        "a\"");
   CHECK(json_quote("\t\x7f") == "\"\\t\\u007f\"");
   std::mt19937_64 random(1);
   for (int i = 0; i < 20'000; ++i) {
     double d = 0;
-    do {
-      d = std::bit_cast<double>(random());
-    } while (!std::isfinite(d));
+    do { d = std::bit_cast<double>(random()); } while (!std::isfinite(d));
     REQUIRE(std::bit_cast<std::uint64_t>(*parsed(dump(Json(d))).as_double()) == std::bit_cast<std::uint64_t>(d));
   }
 }
@@ -261,8 +324,7 @@ TEST_CASE("files") {
 }
 
 TEST_CASE("damaged texts are refused or read, never worse") {
-  const std::string good =
-      R"({"model_type": "llama", "a": [1, 2.5, {"b": "x\u00fcy"}], "n": null, "t": [true, false], "e": 1e-5})";
+  const std::string good = R"({"model_type": "llama", "a": [1, 2.5, {"b": "x\u00fcy"}], "n": null, "t": [true, false], "e": 1e-5})";
   REQUIRE(parse_json(good).ok());
   std::mt19937 random(7);
   for (std::size_t n = 0; n < good.size(); ++n) CHECK_FALSE(parse_json(std::string_view(good).substr(0, n)).ok());

@@ -46,8 +46,7 @@ TEST_CASE("what cannot be opened says why") {
   test::TemporaryFolder folder;
   const auto kind = [](const std::string& path) { return MappedFile::open(path).error().kind; };
   CHECK(kind(folder / "none") == "no-such-file");
-  CHECK(MappedFile::open(folder / "none").error().message ==
-        "cannot open \"" + (folder / "none") + "\": No such file or directory");
+  CHECK(MappedFile::open(folder / "none").error().message == "cannot open \"" + (folder / "none") + "\": No such file or directory");
   CHECK(kind(folder.path()) == "not-a-file");
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK(kind(folder / "pipe") == "not-a-file");

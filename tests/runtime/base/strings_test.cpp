@@ -26,8 +26,7 @@ TEST_CASE("join and split") {
 TEST_CASE("numbers from text, whole or not at all") {
   CHECK(parse_int("-12") == -12);
   CHECK(parse_uint("4294967296") == 4294967296u);
-  for (std::string_view bad : {"", " 1", "1 ", "+1", "1.0", "0x1", "9223372036854775808", "1e3"})
-    CHECK_FALSE(parse_int(bad));
+  for (std::string_view bad : {"", " 1", "1 ", "+1", "1.0", "0x1", "9223372036854775808", "1e3"}) CHECK_FALSE(parse_int(bad));
   CHECK_FALSE(parse_uint("-1"));
   CHECK(parse_double("1e-05") == 1e-05);
   CHECK_FALSE(parse_double("1.0f"));
@@ -79,14 +78,15 @@ TEST_CASE("any bytes in a message") {
   CHECK(printable("grün 模型 😀") == "grün 模型 😀");
   CHECK(printable("a\xff\xc0\x80") == "a\\xff\\xc0\\x80");
   CHECK(printable(std::string_view("a\0b", 3)) == "a\\x00b");
-  CHECK(printable("\xc2\x9b" "31m") == "\\u{9b}31m");             // a C1 control, which terminals obey
-  CHECK(printable("\xe2\x80\xae" "abc") == "\\u{202e}abc");       // turns the direction of text
+  CHECK(printable("\xc2\x9b"
+                  "31m") == "\\u{9b}31m");             // a C1 control, which terminals obey
+  CHECK(printable("\xe2\x80\xae"
+                  "abc") == "\\u{202e}abc");       // turns the direction of text
   CHECK(printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");          // a surrogate
   CHECK(printable(std::string(1000, 'x')).size() == 200 + std::string("…").size());
   CHECK(printable("aü", 1) == "a…");
   CHECK(is_utf8("aü模😀"));
-  for (std::string_view bad :
-       {"\x80", "\xc1\x81", "\xe0\x80\x80", "\xed\xbf\xbf", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80", "\xe6\xa8"})
+  for (std::string_view bad : {"\x80", "\xc1\x81", "\xe0\x80\x80", "\xed\xbf\xbf", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80", "\xe6\xa8"})
     CHECK_FALSE(is_utf8(bad));
   CHECK(first_not_utf8("ab\xff") == 2);
 }

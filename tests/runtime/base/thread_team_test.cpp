@@ -39,8 +39,7 @@ TEST_CASE("every element once, by every size of team") {
           team.run(
               count, grain,
               [&](std::int64_t begin, std::int64_t end, int worker) {
-                if (begin >= end || worker < 0 || worker >= threads || end - begin > std::max<std::int64_t>(grain, 1))
-                  good = false;
+                if (begin >= end || worker < 0 || worker >= threads || end - begin > std::max<std::int64_t>(grain, 1)) good = false;
                 for (std::int64_t i = begin; i < end; ++i) ++seen[static_cast<std::size_t>(i)];
               },
               schedule);
@@ -57,9 +56,12 @@ TEST_CASE("many tiny runs, one after the other") {
   for (int round = 0; round < 30'000; ++round) {
     const Schedule schedule = round % 3 == 0 ? Schedule::static_ : Schedule::dynamic;
     const std::int64_t count = 2 + round % 15;
-    team.run(count, 1 + round % 2, [&](std::int64_t begin, std::int64_t end, int) {
-      for (std::int64_t i = begin; i < end; ++i) data[static_cast<std::size_t>(i)] += i + 1;
-    }, schedule);
+    team.run(
+        count, 1 + round % 2,
+        [&](std::int64_t begin, std::int64_t end, int) {
+          for (std::int64_t i = begin; i < end; ++i) data[static_cast<std::size_t>(i)] += i + 1;
+        },
+        schedule);
     expected += count * (count + 1) / 2;
     if (round % 1000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));   // lets the workers fall asleep
   }
@@ -72,9 +74,12 @@ TEST_CASE("a static run gives a worker the same chunks each time") {
   ThreadTeam team(3);
   for (int round = 0; round < 200; ++round) {
     std::vector<int> by(50);
-    team.run(50, 4, [&](std::int64_t begin, std::int64_t end, int worker) {
-      for (std::int64_t i = begin; i < end; ++i) by[static_cast<std::size_t>(i)] = worker;
-    }, Schedule::static_);
+    team.run(
+        50, 4,
+        [&](std::int64_t begin, std::int64_t end, int worker) {
+          for (std::int64_t i = begin; i < end; ++i) by[static_cast<std::size_t>(i)] = worker;
+        },
+        Schedule::static_);
     for (std::size_t i = 0; i < by.size(); ++i) REQUIRE(by[i] == static_cast<int>(i / 4 % 3));
   }
 }
@@ -147,9 +152,7 @@ TEST_CASE("more chunks than the counter holds") {
   ThreadTeam team(2);
   std::atomic<std::int64_t> covered{0};
   const std::int64_t count = std::int64_t{1} << 40;
-  team.run(count, 1'000, [&](std::int64_t begin, std::int64_t end, int) {
-    covered.fetch_add(end - begin, std::memory_order_relaxed);
-  });
+  team.run(count, 1'000, [&](std::int64_t begin, std::int64_t end, int) { covered.fetch_add(end - begin, std::memory_order_relaxed); });
   CHECK(covered == count);
 }
 

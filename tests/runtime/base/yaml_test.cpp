@@ -150,7 +150,8 @@ TEST_CASE("damaged texts are refused or read, never worse") {
     for (unsigned k = 0, edits = 1 + random() % 4; k < edits; ++k) {
       const std::size_t at = random() % text.size();
       const char c = alphabet[random() % alphabet.size()];
-      if (random() % 2) text[at] = c; else text.insert(at, 1, c);
+      if (random() % 2) text[at] = c;
+      else text.insert(at, 1, c);
     }
     (void)parse_yaml(text).ok();
   }

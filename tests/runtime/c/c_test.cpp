@@ -34,7 +34,8 @@ void add_tokenizer(const TemporaryFolder& folder) {
   JsonObject vocabulary;
   for (std::size_t i = 0; i < letters.size(); ++i) vocabulary.set(letters.substr(i, 1), static_cast<std::int64_t>(i));
   const std::string text = R"({"version": "1.0", "pre_tokenizer": {"type": "FixedLength", "length": 1}, "decoder": {"type": "Fuse"},
-    "model": {"type": "WordLevel", "unk_token": ".", "vocab": )" + dump(vocabulary) + "}}";
+    "model": {"type": "WordLevel", "unk_token": ".", "vocab": )" +
+                           dump(vocabulary) + "}}";
   folder.write("tokenizer.json", text);
   folder.write("chat_template.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
 }
@@ -272,7 +273,10 @@ TEST_CASE("structs of an older and of a newer header") {
   CHECK(modelc_load(&type, f.folder.path().c_str(), &unset, &m, &e.e) == MODELC_ERROR);
   CHECK(e.kind() == "struct-size");
   // Newer: fields that are not known here are fine while they are 0.
-  struct { modelc_load_options known; std::int64_t more; } newer{MODELC_INIT(modelc_load_options), 0};
+  struct {
+    modelc_load_options known;
+    std::int64_t more;
+  } newer{MODELC_INIT(modelc_load_options), 0};
   newer.known.size = sizeof(newer);
   modelc_model_free(load(f.folder.path(), &newer.known));
   newer.more = 1;

@@ -92,8 +92,7 @@ TEST_CASE("each thing of the language") {
   const Json file = read("language.json");
   RenderOptions options;
   options.now = static_cast<std::time_t>(*file.find("now")->as_int());
-  for (const Json& c : *file.find("cases")->as_array())
-    check(*c.find("template")->as_string(), *file.find("variables"), c, options);
+  for (const Json& c : *file.find("cases")->as_array()) check(*c.find("template")->as_string(), *file.find("variables"), c, options);
 }
 
 TEST_CASE("what is wrong has its line and column") {
@@ -114,11 +113,9 @@ TEST_CASE("what is wrong has its line and column") {
   CHECK(refusal("{{ s | tojson(skipkeys=true) }}").message == "t:1:6: tojson has no argument `skipkeys` to give");
   CHECK(refusal("{{ 9223372036854775807 + 1 }}").kind == "template-limit");
   CHECK(refusal("{{ 9223372036854775808 }}").message == "t:1:4: the number 9223372036854775808 is too large");
-  CHECK(refusal("{% set n.x = 1 %}").message ==
-        "t:1:8: only a namespace has attributes that can be set, and this is a whole number");
+  CHECK(refusal("{% set n.x = 1 %}").message == "t:1:8: only a namespace has attributes that can be set, and this is a whole number");
   CHECK(refusal("{% break %}").message == "t:1:4: `break` stands in no loop");
-  CHECK(refusal("{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}").message ==
-        "t:1:35: the macro `m` takes 1 argument, not 2");
+  CHECK(refusal("{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}").message == "t:1:35: the macro `m` takes 1 argument, not 2");
   CHECK(ChatTemplate::parse("\xFF", "t").error().message == "t is not UTF-8");
 }
 
@@ -130,9 +127,9 @@ TEST_CASE("depth, steps and output are bounded") {
   };
   for (const std::string& source :
        {many("{% if n %}", 100'000), "{{ " + many("(", 10'000) + "1" + many(")", 10'000) + " }}",
-        "{{ " + many("[", 10'000) + many("]", 10'000) + " }}", "{{ " + many("not ", 100'000) + "n }}",
-        "{{ " + many("-", 100'000) + "n }}", "{{ n" + many(".a", 100'000) + " }}", "{{ n" + many("|string", 100'000) + " }}",
-        "{{ " + many("1 if n else ", 100'000) + "1 }}", many("{% for x in l %}", 300) + many("{% endfor %}", 300)})
+        "{{ " + many("[", 10'000) + many("]", 10'000) + " }}", "{{ " + many("not ", 100'000) + "n }}", "{{ " + many("-", 100'000) + "n }}",
+        "{{ n" + many(".a", 100'000) + " }}", "{{ n" + many("|string", 100'000) + " }}", "{{ " + many("1 if n else ", 100'000) + "1 }}",
+        many("{% for x in l %}", 300) + many("{% endfor %}", 300)})
     CHECK(refusal(source).kind == "template-limit");
   // A sum is a tree as deep as it is long.
   CHECK(refusal("{{ 1" + many(" + 1", 100'000) + " }}").kind == "template-limit");
@@ -140,8 +137,10 @@ TEST_CASE("depth, steps and output are bounded") {
   CHECK(refusal("{{ 1" + many(" and 1", 100'000) + " }}").kind == "template-limit");
   CHECK(refusal("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}").kind == "template-limit");
   CHECK(refusal("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}").kind == "template-limit");
-  CHECK(refusal("{% set ns = namespace(s='xxxxxxxx') %}{% for a in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}").kind == "template-limit");
-  CHECK(refusal("{% set ns = namespace(l=[1]) %}{% for a in range(99) %}{% set ns.l = ns.l + ns.l %}{% endfor %}").kind == "template-limit");
+  CHECK(refusal("{% set ns = namespace(s='xxxxxxxx') %}{% for a in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}").kind ==
+        "template-limit");
+  CHECK(refusal("{% set ns = namespace(l=[1]) %}{% for a in range(99) %}{% set ns.l = ns.l + ns.l %}{% endfor %}").kind ==
+        "template-limit");
   CHECK(refusal("{{ 'x' * 1000000000000 }}").kind == "template-limit");
   CHECK(refusal("{{ range(1000000) }}").kind == "template-limit");
   CHECK(refusal("{{ 'aaaaaaaaaaaaaaaaaaaaaaaa' * 10000 | replace('a', 'b' * 10000) }}").kind == "template-error");
@@ -204,7 +203,9 @@ TEST_CASE("a checkpoint's template and tokens") {
   CheckpointIndex gguf;
   MetadataBuilder builder;
   const std::vector<std::string> vocabulary = {"<a>", "<b>"};
-  builder.add_strings("tokenizer.ggml.tokens", vocabulary).add_u32("tokenizer.ggml.bos_token_id", 1).add_u32("tokenizer.ggml.eos_token_id", 9);
+  builder.add_strings("tokenizer.ggml.tokens", vocabulary)
+      .add_u32("tokenizer.ggml.bos_token_id", 1)
+      .add_u32("tokenizer.ggml.eos_token_id", 9);
   builder.add_string("tokenizer.chat_template", "{{ bos_token }}{{ eos_token is defined }}{{ messages[0].role }}");
   gguf.metadata = builder.build();
   {

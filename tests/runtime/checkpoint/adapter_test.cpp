@@ -47,8 +47,8 @@ std::vector<float> floats(const HostArray& x) {
 }
 
 // Merges the adapter into the base, and compares every weight with PyTorch's.
-void check_merged(const std::string& name, const std::vector<MappingWeight>& weights, const MappingRules& rules, const CheckpointIndex& base,
-                  bool transposed = false) {
+void check_merged(const std::string& name, const std::vector<MappingWeight>& weights, const MappingRules& rules,
+                  const CheckpointIndex& base, bool transposed = false) {
   CAPTURE(name);
   const Mapping mapping = map_weights(weights, rules, base, {});
   REQUIRE(mapping.problems.empty());
@@ -101,7 +101,8 @@ Error changed(const std::string& from, const std::string& to) {
   return refused(text.replace(at, from.size(), to));
 }
 
-Error bind_error(const CheckpointIndex& base, std::vector<MappingWeight> weights, const MappingRules& rules = {}, const std::string& name = "plain") {
+Error bind_error(const CheckpointIndex& base, std::vector<MappingWeight> weights, const MappingRules& rules = {},
+                 const std::string& name = "plain") {
   const Mapping mapping = map_weights(weights, rules, base, {.strict = false});
   REQUIRE(mapping.problems.empty());
   std::vector<Adapter> adapters;
@@ -149,7 +150,8 @@ TEST_CASE("a base whose matrices are stored turned, and a model that has them th
   WeightMap turned;
   std::vector<MappingWeight> weights;
   MappingRules rules;
-  rules.maps.push_back({{"model.layers.{i}.mlp.up_proj.weight"}, {"model.layers.{i}.mlp.up_proj.weight"}, "transpose(0, 1)", "", -1, 0, ""});
+  rules.maps.push_back(
+      {{"model.layers.{i}.mlp.up_proj.weight"}, {"model.layers.{i}.mlp.up_proj.weight"}, "transpose(0, 1)", "", -1, 0, ""});
   for (const TensorInfo& t : base.tensors()) {
     if (!t.name.ends_with("up_proj.weight")) continue;
     const std::vector<float> v = *data.read_f32(t);
@@ -205,7 +207,8 @@ TEST_CASE("two weights that are parts of one tensor, and one that is a stack of 
 
   std::vector<float> parts;
   for (std::size_t i : {0, 1}) {
-    const std::vector<float> x = floats(*merge->apply(i, {Encoding::f32, weights[i].shape, std::vector<std::byte>(static_cast<std::size_t>(weights[i].shape[0]) * 32)}));
+    const std::vector<float> x = floats(
+        *merge->apply(i, {Encoding::f32, weights[i].shape, std::vector<std::byte>(static_cast<std::size_t>(weights[i].shape[0]) * 32)}));
     parts.insert(parts.end(), x.begin(), x.end());
   }
   CHECK(parts == change_of("model.layers.0.self_attn.q_proj.weight"));
@@ -225,7 +228,8 @@ TEST_CASE("a weight keeps its float type, rounded once; a packed one becomes f32
   REQUIRE(merge.ok());
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!merge->changes(i)) continue;
-    const HostArray zero{Encoding::f32, weights[i].shape, std::vector<std::byte>(static_cast<std::size_t>(*element_count(weights[i].shape)) * 4)};
+    const HostArray zero{Encoding::f32, weights[i].shape,
+                         std::vector<std::byte>(static_cast<std::size_t>(*element_count(weights[i].shape)) * 4)};
     const HostArray wide = *merge->apply(i, zero), narrow = *merge->apply(i, *cast(zero, DType::bf16));
     CHECK(narrow.encoding == Encoding::bf16);
     CHECK(narrow.bytes == cast(wide, DType::bf16)->bytes);
@@ -261,7 +265,8 @@ TEST_CASE("an adapter that does not fit: unknown tensors, shapes, tensors that t
     wide.emplace(w.name, *WeightValue::of(std::vector<float>(static_cast<std::size_t>(*element_count(w.shape))), w.shape));
   }
   const Error shape = bind_error(*checkpoint_of(wide), wider);
-  CHECK(contains(shape.text(), "model.layers.0.self_attn.q_proj.weight: the adapter's is [12, 8], the model's [12, 9], declared at some.model:1:1"));
+  CHECK(contains(shape.text(),
+                 "model.layers.0.self_attn.q_proj.weight: the adapter's is [12, 8], the model's [12, 9], declared at some.model:1:1"));
 }
 
 TEST_CASE("the configuration is a closed world: each key is bound, ignored by name or refused by name") {
@@ -269,18 +274,20 @@ TEST_CASE("the configuration is a closed world: each key is bound, ignored by na
   CHECK(unknown.kind == "adapter-key");
   CHECK(contains(unknown.text(), "adapter_config.json:12: the key \"lora_drop\" is not known"));
   CHECK(contains(unknown.help, "did you mean \"lora_dropout\"?"));
-  for (const auto& [from, to] : {std::pair{"\"use_dora\": false", "\"use_dora\": true"}, std::pair{"\"revision\": null", "\"layer_replication\": [[0, 1]]"},
-                                 std::pair{"\"peft_type\": \"LORA\"", "\"peft_type\": \"IA3\""},
-                                 std::pair{"\"init_lora_weights\": true", "\"init_lora_weights\": \"pissa\""},
-                                 std::pair{"\"rank_pattern\": {}", "\"rank_pattern\": {\"q_.*\": 4}"}}) {
+  for (const auto& [from, to] :
+       {std::pair{"\"use_dora\": false", "\"use_dora\": true"}, std::pair{"\"revision\": null", "\"layer_replication\": [[0, 1]]"},
+        std::pair{"\"peft_type\": \"LORA\"", "\"peft_type\": \"IA3\""},
+        std::pair{"\"init_lora_weights\": true", "\"init_lora_weights\": \"pissa\""},
+        std::pair{"\"rank_pattern\": {}", "\"rank_pattern\": {\"q_.*\": 4}"}}) {
     CAPTURE(to);
     CHECK(changed(from, to).kind == "adapter-unsupported");
   }
-  for (const auto& [from, to] : {std::pair{"\"r\": 4", "\"r\": 0"}, std::pair{"\"r\": 4", "\"r\": 4.5"}, std::pair{"\"r\": 4", "\"r\": 9000000000"},
-                                 std::pair{"\"lora_alpha\": 8", "\"lora_alpha\": \"8\""}, std::pair{"\"bias\": \"none\"", "\"bias\": \"some\""},
-                                 std::pair{"\"use_rslora\": false", "\"use_rslora\": 1"}, std::pair{"\"alpha_pattern\": {}", "\"alpha_pattern\": []"},
-                                 std::pair{"\"modules_to_save\": null", "\"modules_to_save\": \"lm_head\""},
-                                 std::pair{"\"modules_to_save\": null", "\"modules_to_save\": [3]"}}) {
+  for (const auto& [from, to] :
+       {std::pair{"\"r\": 4", "\"r\": 0"}, std::pair{"\"r\": 4", "\"r\": 4.5"}, std::pair{"\"r\": 4", "\"r\": 9000000000"},
+        std::pair{"\"lora_alpha\": 8", "\"lora_alpha\": \"8\""}, std::pair{"\"bias\": \"none\"", "\"bias\": \"some\""},
+        std::pair{"\"use_rslora\": false", "\"use_rslora\": 1"}, std::pair{"\"alpha_pattern\": {}", "\"alpha_pattern\": []"},
+        std::pair{"\"modules_to_save\": null", "\"modules_to_save\": \"lm_head\""},
+        std::pair{"\"modules_to_save\": null", "\"modules_to_save\": [3]"}}) {
     CAPTURE(to);
     CHECK(changed(from, to).kind == "adapter-config");
   }
@@ -293,7 +300,8 @@ TEST_CASE("the two files of an adapter must agree") {
   CHECK(contains(changed("\"r\": 4", "\"r\": 8").text(), "A is [4, 8] and B is [12, 4], and the rank in adapter_config.json is 8"));
   CHECK(contains(changed("\"q_proj\",", "\"k_proj\",").text(), "`target_modules` in adapter_config.json does not name it"));
   CHECK(contains(changed("\"v_proj\"", "\"v_proj\", \"o_proj\"").text(), "no tensors for \"o_proj\", which `target_modules`"));
-  CHECK(contains(changed("\"modules_to_save\": null", "\"modules_to_save\": [\"score\"]").text(), "no tensors for \"score\", which `modules_to_save`"));
+  CHECK(contains(changed("\"modules_to_save\": null", "\"modules_to_save\": [\"score\"]").text(),
+                 "no tensors for \"score\", which `modules_to_save`"));
 
   const std::string config = test::slurp(folder + "plain/adapter_config.json");
   const test::TemporaryFolder at;
@@ -312,6 +320,7 @@ TEST_CASE("the two files of an adapter must agree") {
   CHECK(contains(with({{q + "lora_B.weight", {12, 4}}}).text(), "it has B and no A"));
   CHECK(contains(with({{q + "lora_magnitude_vector", {12}}}).text(), "this part of an adapter is not carried out"));
   CHECK(contains(with({{"q_proj.lora_A.weight", {4, 8}}}).text(), "its name does not begin with \"base_model.model.\""));
-  CHECK(contains(with({{q + "lora_A.weight", {4, 8, 1, 1}}, {q + "lora_B.weight", {12, 4, 1, 1}}}).text(), "adapters of matrices are carried out"));
+  CHECK(contains(with({{q + "lora_A.weight", {4, 8, 1, 1}}, {q + "lora_B.weight", {12, 4, 1, 1}}}).text(),
+                 "adapters of matrices are carried out"));
   CHECK(Adapter::open(at / "none").error().kind == "no-such-file");
 }

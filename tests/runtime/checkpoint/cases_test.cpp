@@ -150,8 +150,7 @@ TEST_CASE("the messages say what is wrong") {
   const Error escape = error_of(cases + "idx_traversal");
   CHECK(contains(escape.message, "model.safetensors.index.json:1:"));
   CHECK(contains(escape.message, "\"../st/ok_min.safetensors\" of tensor \"a\""));
-  for (const char* name :
-       {"st/bad_len_max", "st/bad_len_gt_file", "st/bad_short", "st/bad_notdict", "st/bad_float_offset"})
+  for (const char* name : {"st/bad_len_max", "st/bad_len_gt_file", "st/bad_short", "st/bad_notdict", "st/bad_float_offset"})
     CHECK(contains(error_of(cases + name + ".safetensors").message, std::string(name).substr(3)));
 }
 

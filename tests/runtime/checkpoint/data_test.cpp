@@ -42,8 +42,9 @@ TEST_CASE("f16 and bf16 to f32 and back, every value") {
       REQUIRE(std::isnan(f32_from_f16(f16_from_f32(half))));
     } else {
       // By the definition of the format.
-      double expected = exponent == 31 ? std::numeric_limits<double>::infinity()
-                        : exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+      double expected = exponent == 31  ? std::numeric_limits<double>::infinity()
+                        : exponent == 0 ? std::ldexp(fraction, -24)
+                                        : std::ldexp(1024 + fraction, exponent - 25);
       if (sign) expected = -expected;
       REQUIRE(half == static_cast<float>(expected));
       REQUIRE(std::signbit(half) == (sign == 1));
@@ -59,8 +60,7 @@ TEST_CASE("f16 and bf16 to f32 and back, every value") {
 TEST_CASE("rounding to f16 and bf16 is to nearest, ties to even") {
   // Between each two neighbours: the middle goes to the even one, what is nearer goes where it is nearer.
   for (std::uint32_t b = 0; b < 0x7bff; ++b) {
-    const float low = f32_from_f16(static_cast<std::uint16_t>(b)),
-                high = f32_from_f16(static_cast<std::uint16_t>(b + 1));
+    const float low = f32_from_f16(static_cast<std::uint16_t>(b)), high = f32_from_f16(static_cast<std::uint16_t>(b + 1));
     const float middle = low + (high - low) / 2;
     REQUIRE(f16_from_f32(middle) == (b % 2 ? b + 1 : b));
     REQUIRE(f16_from_f32(std::nextafter(middle, low)) == b);
@@ -84,8 +84,7 @@ TEST_CASE("tensors at odd addresses are read right") {
   const float f[] = {1.5f, -0.0f};
   const double d[] = {0.1, 1e300};
   const std::int64_t l = -5;
-  const std::string data =
-      "\x01\x02\x03" + raw(f) + raw(d) + raw(std::uint16_t{0x3c00}) + raw(l) + raw(std::uint16_t{0xbf80});
+  const std::string data = "\x01\x02\x03" + raw(f) + raw(d) + raw(std::uint16_t{0x3c00}) + raw(l) + raw(std::uint16_t{0xbf80});
   const std::string header = "{" + entry("u", "U8", "[3]", 0, 3) + "," + entry("f", "F32", "[2]", 3, 11) + "," +
                              entry("d", "F64", "[2]", 11, 27) + "," + entry("h", "F16", "[1]", 27, 29) + "," +
                              entry("l", "I64", "[1]", 29, 37) + "," + entry("b", "BF16", "[1]", 37, 39) + "}";
@@ -112,8 +111,8 @@ TEST_CASE("tensors at odd addresses are read right") {
 
 TEST_CASE("integers of every width") {
   test::TemporaryFolder folder;
-  const std::string data = raw(std::uint64_t{1} << 63) + raw(std::int32_t{-7}) + raw(std::uint32_t{0xfffffff9}) +
-                           raw(std::int16_t{-7}) + raw(std::uint16_t{0xfff9}) + raw(std::int8_t{-7}) + "\x01";
+  const std::string data = raw(std::uint64_t{1} << 63) + raw(std::int32_t{-7}) + raw(std::uint32_t{0xfffffff9}) + raw(std::int16_t{-7}) +
+                           raw(std::uint16_t{0xfff9}) + raw(std::int8_t{-7}) + "\x01";
   const std::string header = "{" + entry("u64", "U64", "[1]", 0, 8) + "," + entry("i32", "I32", "[1]", 8, 12) + "," +
                              entry("u32", "U32", "[1]", 12, 16) + "," + entry("i16", "I16", "[1]", 16, 18) + "," +
                              entry("u16", "U16", "[1]", 18, 20) + "," + entry("i8", "I8", "[1]", 20, 21) + "," +
@@ -166,7 +165,8 @@ TEST_CASE("a file that changed since its header was read") {
 TEST_CASE("a file that is cut short while it is mapped is an error, not a signal") {
   test::TemporaryFolder folder;
   constexpr std::size_t elements = 16'384;
-  const std::string path = folder.write("model.safetensors", test::safetensors("{" + entry("a", "F32", "[16384]", 0, 4 * elements) + "}", 4 * elements));
+  const std::string path =
+      folder.write("model.safetensors", test::safetensors("{" + entry("a", "F32", "[16384]", 0, 4 * elements) + "}", 4 * elements));
   const auto index = index_at(path);
   CheckpointData data(index);
   REQUIRE(data.read_f32(*index->find("a")).ok());
@@ -187,8 +187,7 @@ TEST_CASE("a file that is cut short while it is mapped is an error, not a signal
 
 TEST_CASE("a name that is not there suggests one") {
   test::TemporaryFolder folder;
-  const auto index = index_at(
-      folder.write("m.safetensors", test::safetensors_of(std::vector<std::string>{"layers.1.up_proj.weight"})));
+  const auto index = index_at(folder.write("m.safetensors", test::safetensors_of(std::vector<std::string>{"layers.1.up_proj.weight"})));
   CheckpointData tensors(index);
   const Result<TensorBytes> r = tensors.bytes("layers.1.upproj.weight");
   REQUIRE_FALSE(r.ok());
@@ -198,8 +197,7 @@ TEST_CASE("a name that is not there suggests one") {
 
 TEST_CASE("bytes stay alive and are asked for from several threads") {
   test::TemporaryFolder folder;
-  const auto index = index_at(folder.write("model.safetensors", test::safetensors(
-      "{" + entry("a", "F32", "[1]", 0, 4) + "}", raw(2.5f))));
+  const auto index = index_at(folder.write("model.safetensors", test::safetensors("{" + entry("a", "F32", "[1]", 0, 4) + "}", raw(2.5f))));
   CheckpointData tensors(index);
   std::vector<std::thread> threads;
   std::vector<float> values(4);

@@ -46,10 +46,7 @@ struct With {
   ~With() { faults = {}; }
 };
 
-template <class F>
-F real(const char* name) {
-  return reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
-}
+template <class F> F real(const char* name) { return reinterpret_cast<F>(dlsym(RTLD_NEXT, name)); }
 
 ssize_t read_or_fail(ssize_t (*next)(int, void*, size_t, off_t), int fd, void* to, size_t n, off_t at) {
   ++faults.reads;

@@ -44,8 +44,7 @@ TEST_CASE("20,000 tensors and a vocabulary of 256,000 texts are opened in no tim
     const std::clock_t begin = std::clock();
     const Result<CheckpointIndex> index = open_checkpoint(path);
     REQUIRE(index.ok());
-    for (std::uint64_t k = 0; k < count; ++k)
-      REQUIRE_UNARY(index->find("blk." + std::to_string(k) + ".ffn_gate.weight"));
+    for (std::uint64_t k = 0; k < count; ++k) REQUIRE_UNARY(index->find("blk." + std::to_string(k) + ".ffn_gate.weight"));
     best = std::min(best, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
     CHECK(index->metadata->find("tokenizer.ggml.tokens")->at(words - 1).as_string() == "word255999");
   }

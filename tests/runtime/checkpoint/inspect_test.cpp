@@ -56,8 +56,7 @@ TEST_CASE("a hostile name costs little") {
   for (std::size_t i = 0; i < dots.size(); i += 2) dots[i] = '1';
   CHECK(group_names(Names{dots, dots + "2"}).size() == 2);
   Names scattered;
-  for (int i = 0; i < 20'000; ++i)
-    scattered.push_back("a." + std::to_string(i) + "." + std::to_string(i * 7919 % 20'011));
+  for (int i = 0; i < 20'000; ++i) scattered.push_back("a." + std::to_string(i) + "." + std::to_string(i * 7919 % 20'011));
   CHECK(group_names(scattered).size() == 20'000);
 }
 
@@ -70,8 +69,7 @@ TEST_CASE("lines for a message are few") {
   const Names lines = name_lines(many, 3);
   REQUIRE(lines.size() == 4);
   CHECK(lines[3] == "… and 27 more");
-  for (int i = 0; i < 30; ++i)
-    many.push_back("y" + std::to_string(i) + ".0"), many.push_back("y" + std::to_string(i) + ".1");
+  for (int i = 0; i < 30; ++i) many.push_back("y" + std::to_string(i) + ".0"), many.push_back("y" + std::to_string(i) + ".1");
   CHECK(name_lines(many, 3)[3] == "… and 57 more patterns (87 tensors)");
 }
 
@@ -79,8 +77,7 @@ TEST_CASE("a checkpoint as a tree") {
   test::TemporaryFolder folder;
   std::string header = "{\"__metadata__\":{\"format\":\"pt\"}";
   std::uint64_t at = 0;
-  const auto add = [&](const std::string& name, const std::string& dtype, const std::string& shape,
-                       std::uint64_t bytes) {
+  const auto add = [&](const std::string& name, const std::string& dtype, const std::string& shape, std::uint64_t bytes) {
     header += "," + test::entry(name, dtype, shape, at, at + bytes);
     at += bytes;
   };

@@ -21,7 +21,10 @@ namespace {
 
 constexpr std::uint64_t mb = 1u << 20;
 
-struct Opened { bool ok = false, ended = false; std::uint64_t peak = 0; };
+struct Opened {
+  bool ok = false, ended = false;
+  std::uint64_t peak = 0;
+};
 
 // Opens the path in a child and gives its verdict, and how far the peak of its memory rose.
 Opened open_in_child(const std::string& path) {
@@ -87,16 +90,18 @@ TEST_CASE("long headers that are refused at their end") {
   // Texts, numbers, brackets, and entries: what a header may be made of.
   padded("text.safetensors", "", 0, "\"__metadata__\":{\"x\":\"" + std::string(20'000'000, 'y') + "\"},\"a\":3}");
   padded("spaces.safetensors", std::string(1000, ' '), 20'000'000, "\"a\":3}");
-  padded("numbers.safetensors", "", 0, "\"a\":[" + [] {
-    std::string s;
-    for (int i = 0; i < 5'000'000; ++i) s += "1,";
-    return s + "1]}";
-  }());
-  padded("brackets.safetensors", "", 0, "\"a\":[" + [] {
-    std::string s;
-    for (int i = 0; i < 4'000'000; ++i) s += "[],";
-    return s + "[]]}";
-  }());
+  padded(
+      "numbers.safetensors", "", 0, "\"a\":[" + [] {
+        std::string s;
+        for (int i = 0; i < 5'000'000; ++i) s += "1,";
+        return s + "1]}";
+      }());
+  padded(
+      "brackets.safetensors", "", 0, "\"a\":[" + [] {
+        std::string s;
+        for (int i = 0; i < 4'000'000; ++i) s += "[],";
+        return s + "[]]}";
+      }());
   std::string entries = "{";
   for (int i = 0; i < 100'000; ++i) entries += test::entry("t" + std::to_string(i), "F32", "[0]", 0, 0) + ",";
   entries += "\"last\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}";
@@ -112,7 +117,8 @@ TEST_CASE("a GGUF that promises what it does not have costs nothing") {
   };
   const std::string fixed = "GGUF" + number(3, 4);
   // Counts as large as a sparse file of 1 TB allows.
-  for (const auto& [tensors, entries] : {std::pair{std::uint64_t{1} << 34, std::uint64_t{0}}, std::pair{std::uint64_t{0}, std::uint64_t{1} << 34}}) {
+  for (const auto& [tensors, entries] :
+       {std::pair{std::uint64_t{1} << 34, std::uint64_t{0}}, std::pair{std::uint64_t{0}, std::uint64_t{1} << 34}}) {
     const std::string path = folder.write("sparse.gguf", fixed + number(tensors, 8) + number(entries, 8));
     fs::resize_file(path, std::uint64_t{1} << 40);
     check_refused(path, 0);

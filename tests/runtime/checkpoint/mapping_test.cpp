@@ -70,16 +70,14 @@ TEST_CASE("every weight from its tensor") {
 }
 
 TEST_CASE("missing and unexpected, each with the name that was meant") {
-  const auto index =
-      index_of({tensor("layers.0.mlp.up_proj.weight", {2, 4}), tensor("layers.1.mlp.upproj.weight", {2, 4})});
-  const Mapping m = map_weights(
-      {weight("layers.0.mlp.up_proj.weight", {2, 4}), weight("layers.1.mlp.up_proj.weight", {2, 4})}, {}, index, {});
+  const auto index = index_of({tensor("layers.0.mlp.up_proj.weight", {2, 4}), tensor("layers.1.mlp.upproj.weight", {2, 4})});
+  const Mapping m =
+      map_weights({weight("layers.0.mlp.up_proj.weight", {2, 4}), weight("layers.1.mlp.up_proj.weight", {2, 4})}, {}, index, {});
   REQUIRE(m.problems.size() == 2);
-  CHECK(
-      text_of(m.problems[0]) ==
-      "missing-weight|layers.1.mlp.up_proj.weight: the checkpoint has no such tensor|expected [rows, columns] = [2, 4]|"
-      "declared at some.model:3:5|columns = 4 from config.json:2|"
-      "did you mean layers.1.mlp.upproj.weight, which no weight asks for?");
+  CHECK(text_of(m.problems[0]) ==
+        "missing-weight|layers.1.mlp.up_proj.weight: the checkpoint has no such tensor|expected [rows, columns] = [2, 4]|"
+        "declared at some.model:3:5|columns = 4 from config.json:2|"
+        "did you mean layers.1.mlp.upproj.weight, which no weight asks for?");
   CHECK(m.problems[0].where == "some.model:3:5");
   CHECK(text_of(m.problems[1]) ==
         "unexpected-tensor|layers.1.mlp.upproj.weight: no weight of the model asks for this tensor|"
@@ -152,15 +150,11 @@ TEST_CASE("shapes and dtypes that differ are grouped, with the place and the rea
         "shape|layers.{0..3}.q.weight, 4 weights: shape [64, 32] in model-00001-of-00002.safetensors and 1 more file, "
         "expected "
         "[heads * d, hidden_size] = [4 * 16, 40]|declared at some.model:3:5|columns = 4 from config.json:2|");
-  CHECK(contains(text_of(m.problems[1]),
-                 "dtype|factors: stored as bf16 in model-00001-of-00002.safetensors, declared as f32"));
+  CHECK(contains(text_of(m.problems[1]), "dtype|factors: stored as bf16 in model-00001-of-00002.safetensors, declared as f32"));
   CHECK(contains(m.problems[1].help, "--auto-cast"));
-  CHECK(contains(text_of(m.problems[2]),
-                 "table: stored as i32 in model-00002-of-00002.safetensors, which stands for no real numbers"));
-  CHECK(
-      map_weights({weights[4]}, {}, index_of({tensor("factors", {4}, Encoding::bf16)}), {true, true}).problems.empty());
-  CHECK_FALSE(
-      map_weights({weights[4]}, {}, index_of({tensor("factors", {4}, Encoding::f16)}), {true, true}).problems.empty());
+  CHECK(contains(text_of(m.problems[2]), "table: stored as i32 in model-00002-of-00002.safetensors, which stands for no real numbers"));
+  CHECK(map_weights({weights[4]}, {}, index_of({tensor("factors", {4}, Encoding::bf16)}), {true, true}).problems.empty());
+  CHECK_FALSE(map_weights({weights[4]}, {}, index_of({tensor("factors", {4}, Encoding::f16)}), {true, true}).problems.empty());
 }
 
 TEST_CASE("an alias: absent, there as well, off, and its target missing") {
@@ -179,8 +173,8 @@ TEST_CASE("an alias: absent, there as well, off, and its target missing") {
   CHECK(m.problems.empty());
   REQUIRE(m.sources[1].own != nullptr);
   CHECK(m.sources[1].own->parts[0].tensor == 0);
-  CHECK(m.left_to_load == std::vector<std::string>{
-      "head.weight is there beside its alias embed.weight: whether they are equal is left to the load"});
+  CHECK(m.left_to_load ==
+        std::vector<std::string>{"head.weight is there beside its alias embed.weight: whether they are equal is left to the load"});
   CHECK(m.sources[1].parts[0].tensor == 1);
 
   // Only the target is said to be missing.
@@ -197,14 +191,13 @@ TEST_CASE("an alias: absent, there as well, off, and its target missing") {
   rules.aliases[0].when = "c.tie_word_embeddings";
   rules.aliases[0].because = "tie_word_embeddings = false from config.json:24";
   const std::string off = only(map_weights(weights, rules, index_of({tensor("embed.weight", {8, 4})}), {}));
-  CHECK(contains(off, "|`alias head.weight = embed.weight when c.tie_word_embeddings` does not hold: "
-                      "tie_word_embeddings = false from config.json:24|"));
-  CHECK(
-      contains(off,
-               "if it is embed.weight that serves as head.weight, say so with --set tie_word_embeddings=true; if not, "
-               "the checkpoint lacks a file, or was saved without it"));
-  CHECK(map_weights(weights, rules, index_of({tensor("embed.weight", {8, 4}), tensor("head.weight", {8, 4})}), {})
-            .problems.empty());
+  CHECK(contains(off,
+                 "|`alias head.weight = embed.weight when c.tie_word_embeddings` does not hold: "
+                 "tie_word_embeddings = false from config.json:24|"));
+  CHECK(contains(off,
+                 "if it is embed.weight that serves as head.weight, say so with --set tie_word_embeddings=true; if not, "
+                 "the checkpoint lacks a file, or was saved without it"));
+  CHECK(map_weights(weights, rules, index_of({tensor("embed.weight", {8, 4}), tensor("head.weight", {8, 4})}), {}).problems.empty());
 }
 
 TEST_CASE("aliases and renames by pattern") {
@@ -214,13 +207,12 @@ TEST_CASE("aliases and renames by pattern") {
                 {.file = {"blk.{i}.ffn_{no}"}, .model = {"x"}},
                 {.file = {"blk.{i}.attn_k.{rest*}"}, .model = {"layers.{i}.k.{rest*}"}},
                 {.file = {"rope_freqs"}, .model = {"layers.{i}.factors"}}};
-  const std::vector<MappingWeight> weights = {weight("layers.0.k.weight", {2}), weight("layers.0.v.weight", {2}),
-                                              weight("layers.1.k.weight", {2}), weight("layers.1.v.weight", {2}),
-                                              weight("layers.0.factors", {2}),  weight("layers.1.factors", {2}),
+  const std::vector<MappingWeight> weights = {weight("layers.0.k.weight", {2}),  weight("layers.0.v.weight", {2}),
+                                              weight("layers.1.k.weight", {2}),  weight("layers.1.v.weight", {2}),
+                                              weight("layers.0.factors", {2}),   weight("layers.1.factors", {2}),
                                               weight("layers.1.other.bias", {2})};
-  const auto index =
-      index_of({tensor("blk.0.attn_k.weight", {2}), tensor("blk.1.attn_k.weight", {2}), tensor("rope_freqs", {2}),
-                tensor("blk.1.other.bias", {2}), tensor("blk.1.v.weight", {2})});
+  const auto index = index_of({tensor("blk.0.attn_k.weight", {2}), tensor("blk.1.attn_k.weight", {2}), tensor("rope_freqs", {2}),
+                               tensor("blk.1.other.bias", {2}), tensor("blk.1.v.weight", {2})});
   const Mapping m = map_weights(weights, rules, index, {});
   CHECK(texts_of(m) == std::vector<std::string>{});
   CHECK(m.sources[0].parts[0].tensor == 0);
@@ -231,8 +223,7 @@ TEST_CASE("aliases and renames by pattern") {
   CHECK(m.sources[4].parts[0].tensor == 2);
   CHECK(m.sources[5].parts[0].tensor == 2);                         // an index only in the model: all are that one tensor
   CHECK(m.sources[6].parts[0].tensor == 3);
-  const Mapping gone =
-      map_weights({weight("layers.0.k.weight", {2})}, rules, index_of({tensor("layers.0.k.weight", {2})}), {});
+  const Mapping gone = map_weights({weight("layers.0.k.weight", {2})}, rules, index_of({tensor("layers.0.k.weight", {2})}), {});
   REQUIRE(gone.problems.size() == 2);
   CHECK(contains(text_of(gone.problems[0]), "|looked for as blk.0.attn_k.weight|"));
 }
@@ -247,8 +238,7 @@ TEST_CASE("defaults, ignored tensors, strict off") {
   const Mapping m = map_weights({weight("a", {2}), factors}, rules, index_of(tensors), {});
   CHECK(m.problems.empty());
   CHECK(m.sources[1].kind == WeightSource::Kind::default_value);
-  CHECK(m.notes ==
-        std::vector<std::string>{"ignored by `ignore **.inv_freq`: layers.{0..79}.rotary_emb.inv_freq, 80 tensors"});
+  CHECK(m.notes == std::vector<std::string>{"ignored by `ignore **.inv_freq`: layers.{0..79}.rotary_emb.inv_freq, 80 tensors"});
 
   const std::string refused = only(map_weights({weight("a", {2})}, {}, index_of(tensors), {}));
   CHECK(contains(refused, "layers.{0..79}.rotary_emb.inv_freq: no weight of the model asks for these 80 tensors"));
@@ -279,8 +269,7 @@ TEST_CASE("20,000 tensors in a moment, fitting or not") {
   for (int layer = 0; layer < 100; ++layer)
     for (int expert = 0; expert < 67; ++expert)
       for (const char* w : {"w1", "w2", "w3"}) {
-        const std::string name =
-            "model.layers." + std::to_string(layer) + ".mlp.experts." + std::to_string(expert) + "." + w + ".weight";
+        const std::string name = "model.layers." + std::to_string(layer) + ".mlp.experts." + std::to_string(expert) + "." + w + ".weight";
         weights.push_back(weight(name, {2, 4}));
         tensors.push_back(tensor(name, {2, 4}));
         strange.push_back(tensor(name + "s" + std::to_string(expert * 7919 + layer), {2, 4}));
@@ -366,7 +355,8 @@ TEST_CASE("weights that the caller gives: taken, compared, and unknown ones name
   CHECK(cast.sources[0].kind == WeightSource::Kind::given);
   CHECK(cast.sources[1].kind == WeightSource::Kind::tensor);
   CHECK(cast.sources[2].cast == DType::bf16);
-  CHECK(cast.notes == std::vector<std::string>{"given by the caller: layers.0.a", "given by the caller: b", "auto-cast: 1 weight from f32 to bf16 (precision loss)"});
+  CHECK(cast.notes == std::vector<std::string>{"given by the caller: layers.0.a", "given by the caller: b",
+                                               "auto-cast: 1 weight from f32 to bf16 (precision loss)"});
 
   WeightMap wrong;
   for (const char* name : {"layers.0.aa", "layers.1.aa"}) wrong.emplace(name, value(2));
@@ -402,15 +392,19 @@ TEST_CASE("a list whose length differs is one problem, with the key that counts 
         "configuration and checkpoint are of two models, or a file of the checkpoint is missing");
   const auto three = with_config(index_of(file_of(3)), "{\"num_hidden_layers\": 2}");
   CHECK(only(map_weights(layers(2), {}, three, {})) ==
-        "list-length|model.layers.2: the checkpoint has 3 tensors of this element, which the model does not have|the model has model.layers.{0,1}|"
-        "num_hidden_layers = 2 from config.json:1|configuration and checkpoint are of two models; or if nothing needs them, the checkpoint block can say "
+        "list-length|model.layers.2: the checkpoint has 3 tensors of this element, which the model does not have|the model has "
+        "model.layers.{0,1}|"
+        "num_hidden_layers = 2 from config.json:1|configuration and checkpoint are of two models; or if nothing needs them, the checkpoint "
+        "block can say "
         "`ignore model.layers.2.**`, or --no-strict allows them");
   CHECK(map_weights(layers(2), {}, three, {.strict = false}).problems.empty());
   // One weight of an element, an element in the middle, a list that is there in no part.
   std::vector<TensorInfo> lacks = file_of(3);
   lacks.erase(lacks.begin() + 4);
-  CHECK(contains(only(map_weights(layers(3), {}, index_of(lacks), {})), "missing-weight|model.layers.1.b: the checkpoint has no such tensor"));
+  CHECK(contains(only(map_weights(layers(3), {}, index_of(lacks), {})),
+                 "missing-weight|model.layers.1.b: the checkpoint has no such tensor"));
   lacks.erase(lacks.begin() + 3, lacks.begin() + 5);
-  CHECK(contains(only(map_weights(layers(3), {}, index_of(lacks), {})), "list-length|model.layers.1: the checkpoint has none of the 3 weights"));
+  CHECK(contains(only(map_weights(layers(3), {}, index_of(lacks), {})),
+                 "list-length|model.layers.1: the checkpoint has none of the 3 weights"));
   CHECK(map_weights(layers(3), {}, index_of({tensor("x", {2})}), {}).problems.size() == 4);
 }

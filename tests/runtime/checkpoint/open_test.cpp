@@ -17,8 +17,7 @@ std::string file_of(const Names& names) { return test::safetensors_of(names); }
 
 std::string index_of(const std::vector<std::pair<std::string, std::string>>& map, int total) {
   std::string text = "{\"metadata\": {\"total_size\": " + std::to_string(total) + "},\n \"weight_map\": {";
-  for (std::size_t i = 0; i < map.size(); ++i)
-    text += (i ? ",\n  \"" : "\n  \"") + map[i].first + "\": \"" + map[i].second + "\"";
+  for (std::size_t i = 0; i < map.size(); ++i) text += (i ? ",\n  \"" : "\n  \"") + map[i].first + "\": \"" + map[i].second + "\"";
   return text + "}}\n";
 }
 
@@ -87,8 +86,7 @@ TEST_CASE("the index is checked both ways") {
   CHECK(e.kind == "index-wrong-shard");
   CHECK(contains(e.message, "\"b\" is in \"" + std::string(first) + "\", not in \"" + second + "\""));
   folder.write(index_name, index_of({{"a", first}, {"b", first}, {"c", second}}, 13));
-  CHECK(opened(folder.path()).notes ==
-        Names{"model.safetensors.index.json gives a total of 13 bytes; the files hold 12"});
+  CHECK(opened(folder.path()).notes == Names{"model.safetensors.index.json gives a total of 13 bytes; the files hold 12"});
 }
 
 TEST_CASE("an index of another model groups what is missing") {
@@ -107,17 +105,15 @@ TEST_CASE("an index of another model groups what is missing") {
 
 TEST_CASE("an index that is wrong in itself") {
   TwoShards folder;
-  for (const char* text :
-       {"", "[]", "{}", "{\"weight_map\": []}", "{\"weight_map\": {}}", "{\"weight_map\": {\"a\": 1}}",
-        "{\"weight_map\": {\"a\": \"x\", \"a\": \"y\"}}", "{\"weight_map\": {\"a\": \"x\"}"}) {
+  for (const char* text : {"", "[]", "{}", "{\"weight_map\": []}", "{\"weight_map\": {}}", "{\"weight_map\": {\"a\": 1}}",
+                           "{\"weight_map\": {\"a\": \"x\", \"a\": \"y\"}}", "{\"weight_map\": {\"a\": \"x\"}"}) {
     CAPTURE(text);
     folder.write(index_name, text);
     CHECK(refused(folder.path()).kind == "index-json");
   }
   folder.write(index_name, "{\"weight_map\":" + std::string(1000, '[') + std::string(1000, ']') + "}");
   CHECK(refused(folder.path()).kind == "json-depth");
-  for (const char* entry :
-       {"../x.safetensors", "/etc/passwd", "a/../../x", "..", ".", "", "a//b", "./x", "..\\\\x", "x\\u0000y", "a/"}) {
+  for (const char* entry : {"../x.safetensors", "/etc/passwd", "a/../../x", "..", ".", "", "a//b", "./x", "..\\\\x", "x\\u0000y", "a/"}) {
     CAPTURE(entry);
     folder.write(index_name, index_of({{"a", entry}}, 4));
     CHECK(refused(folder.path()).kind == "path-escape");
@@ -129,9 +125,7 @@ TEST_CASE("missing files are listed") {
   fs::remove(folder / second);
   Error e = refused(folder.path());
   CHECK(e.kind == "missing-shard");
-  CHECK(contains(
-      e.message,
-      "1 file of the 2 in model.safetensors.index.json is missing: model-00002-of-00002.safetensors (1 tensor)"));
+  CHECK(contains(e.message, "1 file of the 2 in model.safetensors.index.json is missing: model-00002-of-00002.safetensors (1 tensor)"));
   CHECK_FALSE(e.help.empty());
   fs::remove(folder / first);
   CHECK(contains(refused(folder.path()).message, "2 files of the 2"));
@@ -220,8 +214,7 @@ TEST_CASE("links of a hub cache are followed") {
   TwoShards blobs;
   test::TemporaryFolder cache;
   fs::create_directories(cache / "snapshots/abc");
-  for (const char* name : {first, second, index_name})
-    fs::create_symlink(blobs / name, cache / ("snapshots/abc/" + std::string(name)));
+  for (const char* name : {first, second, index_name}) fs::create_symlink(blobs / name, cache / ("snapshots/abc/" + std::string(name)));
   CHECK(opened(cache / "snapshots/abc").tensors().size() == 3);
   const Error e = refused(cache.path());
   CHECK(e.kind == "no-weights");

@@ -43,8 +43,9 @@ class Files {
 };
 
 std::string one(std::string_view dtype, std::string_view shape, std::string_view offsets, std::size_t data) {
-  return safetensors("{\"a\":{\"dtype\":" + std::string(dtype) + ",\"shape\":" + std::string(shape) +
-                         ",\"data_offsets\":" + std::string(offsets) + "}}", data);
+  return safetensors(
+      "{\"a\":{\"dtype\":" + std::string(dtype) + ",\"shape\":" + std::string(shape) + ",\"data_offsets\":" + std::string(offsets) + "}}",
+      data);
 }
 
 }  // namespace
@@ -52,8 +53,8 @@ std::string one(std::string_view dtype, std::string_view shape, std::string_view
 TEST_CASE("a header becomes tensors") {
   Files files;
   const Result<SafetensorsHeader> r =
-      files.read(safetensors("{\"__metadata__\":{\"format\":\"pt\",\"b\":\"x\\u00fc\"}," +
-                                 entry("w", "BF16", "[2,3]", 0, 12) + "," + entry("i", "I64", "[1]", 12, 20) + "}   ",
+      files.read(safetensors("{\"__metadata__\":{\"format\":\"pt\",\"b\":\"x\\u00fc\"}," + entry("w", "BF16", "[2,3]", 0, 12) + "," +
+                                 entry("i", "I64", "[1]", 12, 20) + "}   ",
                              20));
   REQUIRE(r.ok());
   REQUIRE(r->tensors.size() == 2);
@@ -69,9 +70,23 @@ TEST_CASE("a header becomes tensors") {
 
 TEST_CASE("every dtype of the format") {
   Files files;
-  for (const auto& [spelling, bytes] : std::vector<std::pair<std::string, int>>{
-           {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"I64", 8},
-           {"I32", 4}, {"I16", 2}, {"I8", 1}, {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1}, {"BOOL", 1}, {"C64", 8}}) {
+  for (const auto& [spelling, bytes] : std::vector<std::pair<std::string, int>>{{"F64", 8},
+                                                                                {"F32", 4},
+                                                                                {"F16", 2},
+                                                                                {"BF16", 2},
+                                                                                {"F8_E4M3", 1},
+                                                                                {"F8_E5M2", 1},
+                                                                                {"F8_E8M0", 1},
+                                                                                {"I64", 8},
+                                                                                {"I32", 4},
+                                                                                {"I16", 2},
+                                                                                {"I8", 1},
+                                                                                {"U64", 8},
+                                                                                {"U32", 4},
+                                                                                {"U16", 2},
+                                                                                {"U8", 1},
+                                                                                {"BOOL", 1},
+                                                                                {"C64", 8}}) {
     const auto size = static_cast<std::size_t>(bytes) * 6;
     const std::string text = one("\"" + spelling + "\"", "[2,3]", "[0," + std::to_string(size) + "]", size);
     CAPTURE(spelling);
@@ -87,8 +102,7 @@ TEST_CASE("every dtype of the format") {
     CHECK(files.kind(one("\"" + std::string(six) + "\"", "[2,3]", "[0,5]", 5)) == "size-mismatch");
     CHECK(safetensors_name(*encoding_from_safetensors(six)) == six);
   }
-  for (const char* bad : {"\"f32\"", "\"F31\"", "\"\"", "1", "null", "[]"})
-    CHECK(files.kind(one(bad, "[2]", "[0,8]", 8)) == "dtype");
+  for (const char* bad : {"\"f32\"", "\"F31\"", "\"\"", "1", "null", "[]"}) CHECK(files.kind(one(bad, "[2]", "[0,8]", 8)) == "dtype");
   CHECK_FALSE(encoding_from_safetensors("Q8_0"));
   CHECK(safetensors_name(Encoding::q8_0).empty());
 }
@@ -98,15 +112,15 @@ TEST_CASE("each number may lie") {
   // Shapes.
   for (const char* bad : {"[-2]", "[2.0]", "[\"2\"]", "[null]", "{}", "2", "[9223372036854775808]", "[1e3]", "[[2]]"})
     CHECK(files.kind(one("\"F32\"", bad, "[0,8]", 8)) == "shape");
-  for (const char* bad : {"[4294967296,4294967296]", "[9223372036854775807,9223372036854775807]", "[3]", "[1]", "[0]",
-                          "[2,2]", "[9223372036854775807]", "[65536,65536,65536,65536]", "[2305843009213693954]"})
+  for (const char* bad : {"[4294967296,4294967296]", "[9223372036854775807,9223372036854775807]", "[3]", "[1]", "[0]", "[2,2]",
+                          "[9223372036854775807]", "[65536,65536,65536,65536]", "[2305843009213693954]"})
     CHECK(files.kind(one("\"F32\"", bad, "[0,8]", 8)) == "size-mismatch");
   CHECK(files.kind(one("\"F32\"", "[0,9223372036854775807]", "[0,0]", 0)) == "ok");
   CHECK(files.kind(one("\"F32\"", "[0,9223372036854775807,9223372036854775807]", "[0,0]", 0)) == "size-mismatch");
   CHECK(files.kind(one("\"F32\"", "[]", "[0,4]", 4)) == "ok");
   // Offsets.
-  for (const char* bad : {"[0,8.0]", "[0,-8]", "[-8,0]", "[\"0\",8]", "[0]", "[]", "[0,8,8]", "8", "null", "{}",
-                          "[null,8]", "[0,18446744073709551616]"})
+  for (const char* bad :
+       {"[0,8.0]", "[0,-8]", "[-8,0]", "[\"0\",8]", "[0]", "[]", "[0,8,8]", "8", "null", "{}", "[null,8]", "[0,18446744073709551616]"})
     CHECK(files.kind(one("\"F32\"", "[2]", bad, 8)) == "offset-type");
   CHECK(files.kind(one("\"F32\"", "[2]", "[8,0]", 8)) == "size-mismatch");
   CHECK(files.kind(one("\"F32\"", "[2]", "[18446744073709551608,18446744073709551615]", 8)) == "size-mismatch");
@@ -114,21 +128,19 @@ TEST_CASE("each number may lie") {
   CHECK(files.kind(one("\"F32\"", "[2]", "[4,12]", 8)) == "out-of-file");
   CHECK(files.kind(one("\"F32\"", "[0]", "[9,9]", 8)) == "out-of-file");
   // Entries.
-  for (const char* bad :
-       {"{\"a\":1}", "{\"a\":null}", "{\"a\":[]}", "{\"a\":{}}", "{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}",
-        "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", "{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}",
-        "{\"__metadata__\":1}", "{\"__metadata__\":{\"a\":1}}", "{", "{}x", "{\"a\"}", " {}", "", "[]", "1",
-        "{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", "{\"\xff\":{}}"})
+  for (const char* bad : {"{\"a\":1}", "{\"a\":null}", "{\"a\":[]}", "{\"a\":{}}", "{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}",
+                          "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", "{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}",
+                          "{\"__metadata__\":1}", "{\"__metadata__\":{\"a\":1}}", "{", "{}x", "{\"a\"}", " {}", "", "[]", "1",
+                          "{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", "{\"\xff\":{}}"})
     CHECK(files.kind(safetensors(bad, 0)) == "header-json");
   CHECK(files.kind(safetensors("{}")) == "ok");
   CHECK(files.kind(safetensors("{\"__metadata__\":null}")) == "ok");
   // Lengths.
   CHECK(files.kind("") == "truncated");
   CHECK(files.kind("1234567") == "truncated");
-  CHECK(files.kind(test::length_prefix(1) ) == "header-length");
+  CHECK(files.kind(test::length_prefix(1)) == "header-length");
   CHECK(files.kind(test::length_prefix(std::uint64_t{1} << 63) + "{}") == "header-length");
-  CHECK(files.message(test::length_prefix(100) + "{}") ==
-        "f: the header's length is given as 100 bytes, but only 2 follow it");
+  CHECK(files.message(test::length_prefix(100) + "{}") == "f: the header's length is given as 100 bytes, but only 2 follow it");
 }
 
 TEST_CASE("the ranges cover the data once") {
@@ -136,9 +148,8 @@ TEST_CASE("the ranges cover the data once") {
   const auto file = [](std::vector<std::pair<int, int>> ranges, std::size_t data) {
     std::string header = "{";
     for (std::size_t i = 0; i < ranges.size(); ++i)
-      header += (i ? "," : "") +
-                entry("t" + std::to_string(i), "U8", "[" + std::to_string(ranges[i].second - ranges[i].first) + "]",
-                      static_cast<std::uint64_t>(ranges[i].first), static_cast<std::uint64_t>(ranges[i].second));
+      header += (i ? "," : "") + entry("t" + std::to_string(i), "U8", "[" + std::to_string(ranges[i].second - ranges[i].first) + "]",
+                                       static_cast<std::uint64_t>(ranges[i].first), static_cast<std::uint64_t>(ranges[i].second));
     return safetensors(header + "}", data);
   };
   CHECK(files.kind(file({{4, 8}, {0, 4}}, 8)) == "ok");                    // in any order
@@ -160,8 +171,7 @@ TEST_CASE("the ranges cover the data once") {
 TEST_CASE("other files are called by their name") {
   Files files;
   CHECK(files.message("<html><body>Not Found").find("HTML") != std::string::npos);
-  CHECK(files.message("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n").find("git-lfs pointer") !=
-        std::string::npos);
+  CHECK(files.message("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n").find("git-lfs pointer") != std::string::npos);
   CHECK(files.message(std::string("GGUF\x03\0\0\0\0\0\0\0", 12)).find("GGUF") != std::string::npos);
   CHECK(files.message("PK\x03\x04" + std::string(40, '\0')).find("zip") != std::string::npos);
   for (const char* text : {"<!DOCTYPE html>", "version https://git-lfs", "GGUF1234", "\x1f\x8b 12345678"})
@@ -241,10 +251,9 @@ TEST_CASE("20,000 tensors are opened in no time") {
 
 TEST_CASE("a damaged header is refused or read, never worse") {
   Files files;
-  const std::string good =
-      safetensors("{\"__metadata__\":{\"format\":\"pt\"}," + entry("model.norm.weight", "BF16", "[2,3]", 0, 12) + "," +
-                      entry("b", "F32", "[]", 12, 16) + "," + entry("c", "U8", "[0,4]", 16, 16) + "}  ",
-                  16);
+  const std::string good = safetensors("{\"__metadata__\":{\"format\":\"pt\"}," + entry("model.norm.weight", "BF16", "[2,3]", 0, 12) + "," +
+                                           entry("b", "F32", "[]", 12, 16) + "," + entry("c", "U8", "[0,4]", 16, 16) + "}  ",
+                                       16);
   REQUIRE(files.kind(good) == "ok");
   for (std::size_t n = 0; n < good.size(); ++n) CHECK(files.kind(std::string_view(good).substr(0, n)) != "ok");
   std::mt19937 random(11);
@@ -305,11 +314,9 @@ TEST_CASE("what is written is read back") {
 
   Result<CheckpointIndex> index = open_checkpoint(path);
   REQUIRE(index.ok());
-  CHECK(index->files()[0].metadata ==
-        std::vector<std::pair<std::string, std::string>>{{"format", "np"}, {"note", "ü \"x\""}});
+  CHECK(index->files()[0].metadata == std::vector<std::pair<std::string, std::string>>{{"format", "np"}, {"note", "ü \"x\""}});
   CHECK(index->files()[0].header_bytes % 8 == 0);
-  for (const TensorInfo& t : index->tensors())
-    CHECK(t.offset % static_cast<std::uint64_t>(bytes(*dtype_of(t.encoding))) == 0);
+  for (const TensorInfo& t : index->tensors()) CHECK(t.offset % static_cast<std::uint64_t>(bytes(*dtype_of(t.encoding))) == 0);
   CheckpointData data(std::make_shared<CheckpointIndex>(*std::move(index)));
   const CheckpointIndex& read = data.index();
   CHECK(*data.read_f32(*read.find("model.layers.0")) == f);

@@ -22,15 +22,13 @@ inline std::string safetensors(std::string_view header, std::size_t data_bytes) 
 }
 
 // "a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}
-inline std::string entry(std::string_view name, std::string_view dtype, std::string_view shape, std::uint64_t begin,
-                         std::uint64_t end) {
-  return "\"" + std::string(name) + "\":{\"dtype\":\"" + std::string(dtype) + "\",\"shape\":" + std::string(shape) +
-         ",\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+inline std::string entry(std::string_view name, std::string_view dtype, std::string_view shape, std::uint64_t begin, std::uint64_t end) {
+  return "\"" + std::string(name) + "\":{\"dtype\":\"" + std::string(dtype) + "\",\"shape\":" + std::string(shape) + ",\"data_offsets\":[" +
+         std::to_string(begin) + "," + std::to_string(end) + "]}";
 }
 
 // A file of one-element F32 tensors with these names.
-template <class Names>
-std::string safetensors_of(const Names& names) {
+template <class Names> std::string safetensors_of(const Names& names) {
   std::string header = "{";
   std::uint64_t at = 0;
   for (const auto& name : names) {

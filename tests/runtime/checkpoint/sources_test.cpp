@@ -190,12 +190,17 @@ TEST_CASE("in a GGUF file modules without a rule have their parent's name") {
 
 TEST_CASE("parts: fp8 codes with block scales, mixed with plain tensors; a lacking part is an error") {
   MappingRules rules;
-  rules.encodes = {{.pattern = "**", .only = "", .name = "fp8_block(2, 2)", .axes = "... n k",
-                    .parts = {{"codes", "{name}", "f8_e4m3", "(... n k)"},
-                              {"scales", "{name}_scale_inv", "f32", "(... (ceil_div n 2) (ceil_div k 2))"}},
-                    .value = "(* (f32 codes) (slice (repeat (repeat scales 2 -2) 2 -1) -2 0 n -1 0 k))"}};
+  rules.encodes = {
+      {.pattern = "**",
+       .only = "",
+       .name = "fp8_block(2, 2)",
+       .axes = "... n k",
+       .parts = {{"codes", "{name}", "f8_e4m3", "(... n k)"}, {"scales", "{name}_scale_inv", "f32", "(... (ceil_div n 2) (ceil_div k 2))"}},
+       .value = "(* (f32 codes) (slice (repeat (repeat scales 2 -2) 2 -1) -2 0 n -1 0 k))"}};
   File f;
-  f.bytes("w", Encoding::f8_e4m3, {3, 3}, {0x38, 0x40, 0xb8, 0x01, 0x7e, 0x08, 0x30, 0x00, 0x44}).add("w_scale_inv", {2, 2}, 1).add("plain", {2, 2});
+  f.bytes("w", Encoding::f8_e4m3, {3, 3}, {0x38, 0x40, 0xb8, 0x01, 0x7e, 0x08, 0x30, 0x00, 0x44})
+      .add("w_scale_inv", {2, 2}, 1)
+      .add("plain", {2, 2});
   const Mapping m = f.map({weight("w", {3, 3}), weight("plain", {2, 2})}, rules);
   CHECK(texts(m) == "");
   CHECK_FALSE(m.sources[0].as_stored());
@@ -208,13 +213,17 @@ TEST_CASE("parts: fp8 codes with block scales, mixed with plain tensors; a lacki
   CHECK(has(texts(alone.map({weight("w", {2, 2})}, {})), "dtype|w: stored as f8_e4m3 in"));
   File shape;
   shape.bytes("w", Encoding::f8_e4m3, {2, 2}, {0, 0, 0, 0}).add("w_scale_inv", {2, 2});
-  CHECK(has(texts(shape.map({weight("w", {2, 2})}, rules)), "layout|w: w_scale_inv is f32 [2, 2], and as a part of fp8_block(2, 2) for [2, 2] it would be f32 [1, 1]"));
+  CHECK(has(texts(shape.map({weight("w", {2, 2})}, rules)),
+            "layout|w: w_scale_inv is f32 [2, 2], and as a part of fp8_block(2, 2) for [2, 2] it would be f32 [1, 1]"));
 }
 
 TEST_CASE("parts: mxfp4 blocks before an unzip") {
   MappingRules rules;
   rules.maps = {{.file = {"gu"}, .model = {"g", "u"}, .via = "unzip(0)"}};
-  rules.encodes = {{.pattern = "gu", .only = "", .name = "mxfp4()", .axes = "... k",
+  rules.encodes = {{.pattern = "gu",
+                    .only = "",
+                    .name = "mxfp4()",
+                    .axes = "... k",
                     .parts = {{"blocks", "{name}_blocks", "u8", "(... (/ k 32) 16)"}, {"scales", "{name}_scales", "u8", "(... (/ k 32))"}},
                     .value = "(shape (* (e2m1 (nibbles blocks)) (exp2 (- (f32 (shape scales 1 (/ k 32) 1)) 127))) 2 -1)"}};
   std::vector<std::uint8_t> blocks(32, 0x21);              // 0.5, then 1
@@ -229,15 +238,16 @@ TEST_CASE("parts: mxfp4 blocks before an unzip") {
   CHECK(u[0] == 24);
   CHECK(u[1] == -24);
   CHECK(u[2] == 2);
-  CHECK(has(texts(f.map({weight("g", {1, 33}), weight("u", {1, 33})}, rules)), "a tensor of shape [2, 33] is not in whole blocks of mxfp4()"));
+  CHECK(has(texts(f.map({weight("g", {1, 33}), weight("u", {1, 33})}, rules)),
+            "a tensor of shape [2, 33] is not in whole blocks of mxfp4()"));
 }
 
 TEST_CASE("formulas that do not read, and hostile sizes, are errors") {
   MappingRules::Encode e{.pattern = "x", .only = "", .name = "e", .axes = "n", .parts = {{"codes", "{name}", "u8", "(n)"}}, .value = ""};
   const HostArray codes{Encoding::u8, {2}, {std::byte{1}, std::byte{2}}};
-  for (const char* value : {"", "(", "(f32)", "(nope codes)", "(+ codes", "(repeat codes 0 -1)", "(repeat codes 99999999999 -1)",
-                            "(repeat codes 2 7)", "(slice codes -1 0 9)", "(shape codes 1 3)", "(shape codes 9 1)", "missing", "(nibbles 3)",
-                            "(repeat codes 2 -1)"}) {
+  for (const char* value :
+       {"", "(", "(f32)", "(nope codes)", "(+ codes", "(repeat codes 0 -1)", "(repeat codes 99999999999 -1)", "(repeat codes 2 7)",
+        "(slice codes -1 0 9)", "(shape codes 1 3)", "(shape codes 9 1)", "missing", "(nibbles 3)", "(repeat codes 2 -1)"}) {
     e.value = value;
     CAPTURE(std::string(value));
     CHECK_FALSE(decode(e, {2}, std::span(&codes, 1)).ok());

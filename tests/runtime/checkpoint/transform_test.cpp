@@ -101,8 +101,12 @@ TEST_CASE("there and back on random shapes, chains and encodings, blocks as whol
     for (std::int64_t i = 0, steps = 1 + below(3); i < steps; ++i) {
       const std::string axis = std::to_string(below(static_cast<std::int64_t>(shape.size())));
       const std::string other = std::to_string(below(static_cast<std::int64_t>(shape.size())));
-      const std::string all[] = {"transpose(" + axis + ", " + other + ")", "stack(e)", "split(" + axis + ")", "unzip(" + axis + ")",
-                                 "deinterleave_rope_rows(1)", "concat(" + axis + ", [1, 2])"};
+      const std::string all[] = {"transpose(" + axis + ", " + other + ")",
+                                 "stack(e)",
+                                 "split(" + axis + ")",
+                                 "unzip(" + axis + ")",
+                                 "deinterleave_rope_rows(1)",
+                                 "concat(" + axis + ", [1, 2])"};
       via += (via.empty() ? "" : ", ") + all[below(6)];
     }
     auto steps = parse_transforms(via);
@@ -162,8 +166,8 @@ TEST_CASE("what does not fit is said with the shapes") {
   CHECK(refusal("deinterleave_rope_rows(2)", {{6, 3}}) ==
         "deinterleave_rope_rows(2): a head of [6, 3] has 3 rows, and 3 of them are no pairs of it");
   CHECK(refusal("deinterleave_rope_rows(4)", {{6, 3}}) == "deinterleave_rope_rows(4): [6, 3] is not whole heads: 4 of them");
-  for (const char* text : {"transpose(0)", "turn(1)", "stack", "reshape(3)", "cast(f99)", "deinterleave_rope_rows(0)",
-                           "offset(x)", "concat(0, [-1])", "split(1"})
+  for (const char* text : {"transpose(0)", "turn(1)", "stack", "reshape(3)", "cast(f99)", "deinterleave_rope_rows(0)", "offset(x)",
+                           "concat(0, [-1])", "split(1"})
     CHECK_FALSE(parse_transforms(text).ok());
   // Blocks move as wholes.
   const TransformPlan plan = planned("transpose(0, 1)", {{32, 2}});

@@ -26,8 +26,7 @@ std::vector<double> one_row(const Case& c, std::span<const float> q, std::span<c
   for (std::int64_t p = lo; p < hi; ++p) {
     double s = 0;
     for (std::int64_t i = 0; i < c.d; ++i)
-      s += static_cast<double>(q[static_cast<std::size_t>(i)]) *
-           k[static_cast<std::size_t>((p * c.kv_heads + kv) * c.d + i)];
+      s += static_cast<double>(q[static_cast<std::size_t>(i)]) * k[static_cast<std::size_t>((p * c.kv_heads + kv) * c.d + i)];
     s *= c.args.scale;
     if (c.args.softcap > 0) s = c.args.softcap * std::tanh(s / c.args.softcap);
     scores.push_back(s);
@@ -50,8 +49,8 @@ struct Sequence {
   std::int64_t length = 0;
 };
 Sequence random_sequence(Random& random, const Case& c, std::int64_t length) {
-  return {random.numbers(length * c.heads * c.d), random.numbers(length * c.kv_heads * c.d),
-          random.numbers(length * c.kv_heads * c.dv), length};
+  return {random.numbers(length * c.heads * c.d), random.numbers(length * c.kv_heads * c.d), random.numbers(length * c.kv_heads * c.dv),
+          length};
 }
 
 // A step of this batch begins, with its fields on the device.
@@ -63,23 +62,27 @@ void begin_step(Device& device, Tensors& tensors, const Batch& at) {
 }
 
 // Rows [begin, end) of [positions][width].
-std::span<const float> rows(const std::vector<float>& values, std::int64_t width, std::int64_t begin,
-                            std::int64_t end) {
-  return std::span(values).subspan(static_cast<std::size_t>(begin * width),
-                                   static_cast<std::size_t>((end - begin) * width));
+std::span<const float> rows(const std::vector<float>& values, std::int64_t width, std::int64_t begin, std::int64_t end) {
+  return std::span(values).subspan(static_cast<std::size_t>(begin * width), static_cast<std::size_t>((end - begin) * width));
 }
 
 // A cache of the device, and sequences that are fed into it.
 class Fed {
  public:
   Fed(Device& device, const Case& c, int slots, std::int64_t capacity)
-      : device_(device), case_(c), store_(*device.reserve({.sizes = {c.kv_heads, c.d, c.dv}, .dtype = c.cache}, capacity, slots)),
+      : device_(device),
+        case_(c),
+        store_(*device.reserve({.sizes = {c.kv_heads, c.d, c.dv}, .dtype = c.cache}, capacity, slots)),
         cache_(static_cast<KvCache&>(*store_)) {
     // What a cache has never been given may be anything.
     for (const Buffer* b : {cache_.keys.buffer, cache_.values.buffer})
       device.write(std::vector<std::byte>(static_cast<std::size_t>(b->size), std::byte{0xFF}), {b, 0, DType::u8, {b->size}});
   }
-  struct Piece { int slot; const Sequence* sequence; std::int64_t tokens; };
+  struct Piece {
+    int slot;
+    const Sequence* sequence;
+    std::int64_t tokens;
+  };
 
   // Appends and attends; the result is [tokens of all pieces][heads][dv].
   std::vector<float> step(const std::vector<Piece>& pieces) {
@@ -95,9 +98,7 @@ class Fed {
       }
       at.slots.push_back(p.slot);
       at.starts.push_back(static_cast<std::int32_t>(at.positions.size()));
-      const auto add = [](std::vector<float>& to, std::span<const float> from) {
-        to.insert(to.end(), from.begin(), from.end());
-      };
+      const auto add = [](std::vector<float>& to, std::span<const float> from) { to.insert(to.end(), from.begin(), from.end()); };
       add(q, rows(p.sequence->q, case_.heads * case_.d, begin, end));
       add(k, rows(p.sequence->k, case_.kv_heads * case_.d, begin, end));
       add(v, rows(p.sequence->v, case_.kv_heads * case_.dv, begin, end));
@@ -107,8 +108,7 @@ class Fed {
     begin_step(device_, tensors, at);
     AttendArgs args = case_.args;
     if (!case_.sinks.empty()) args.sinks = tensors.f32({case_.heads}, case_.sinks);
-    device_.append(cache_, tensors.f32({n, case_.kv_heads, case_.d}, k), tensors.f32({n, case_.kv_heads, case_.dv}, v),
-                   at);
+    device_.append(cache_, tensors.f32({n, case_.kv_heads, case_.d}, k), tensors.f32({n, case_.kv_heads, case_.dv}, v), at);
     const Tensor out = tensors.empty({n, case_.heads, case_.dv});
     device_.attend(tensors.f32({n, case_.heads, case_.d}, q), cache_, at, args, out);
     return values_of(out);
@@ -122,8 +122,7 @@ class Fed {
   KvCache& cache_;
 };
 
-std::vector<double> expected_rows(const Case& c, const Sequence& s, std::int64_t begin, std::int64_t end,
-                                  std::int64_t length) {
+std::vector<double> expected_rows(const Case& c, const Sequence& s, std::int64_t begin, std::int64_t end, std::int64_t length) {
   std::vector<double> out;
   for (std::int64_t t = begin; t < end; ++t)
     for (std::int64_t h = 0; h < c.heads; ++h) {
@@ -217,8 +216,8 @@ TEST_CASE("attend over a cache in f16 or bf16: what the same keys and values giv
 }
 
 TEST_CASE("f32 to f16 and bf16 as the plain conversion rounds it; in f16 finite numbers stay finite") {
-  std::vector<float> numbers = {0.0F,     -0.0F,    1.0F,      65504.0F, 65519.0F,  65520.0F, -65536.0F, 3.4e38F,  5.9604645e-8F,
-                                2.9e-8F,  -3.0e-8F, 6.1035e-5F, 6.1e-5F, 1e-40F,    INFINITY, -INFINITY, 0.333333F};
+  std::vector<float> numbers = {0.0F,    -0.0F,    1.0F,       65504.0F, 65519.0F, 65520.0F, -65536.0F, 3.4e38F,  5.9604645e-8F,
+                                2.9e-8F, -3.0e-8F, 6.1035e-5F, 6.1e-5F,  1e-40F,   INFINITY, -INFINITY, 0.333333F};
   Random random(31);
   for (int i = 0; i < 5000; ++i) numbers.push_back(std::ldexp(random.number(), static_cast<int>(random.below(46)) - 30));
   for (const cpu::Kernels* kernels : cpu::available_kernels()) {
@@ -324,8 +323,8 @@ TEST_CASE("attend without state: each segment by itself") {
       begin_step(device, tensors, at);
       if (!c.sinks.empty()) c.args.sinks = tensors.f32({c.heads}, c.sinks);
       const Tensor out = tensors.empty({n, c.heads, c.dv});
-      device.attend(tensors.f32({n, c.heads, c.d}, q), tensors.f32({n, c.kv_heads, c.d}, k),
-                    tensors.f32({n, c.kv_heads, c.dv}, v), at, c.args, out);
+      device.attend(tensors.f32({n, c.heads, c.d}, q), tensors.f32({n, c.kv_heads, c.d}, k), tensors.f32({n, c.kv_heads, c.dv}, v), at,
+                    c.args, out);
       check_near(values_of(out), expected, within);
     }
   });
@@ -385,7 +384,11 @@ TEST_CASE("attend: large scores neither overflow nor lose the largest") {
 
 TEST_CASE("attend: rectangular sequences, more keys than rows, keys left out, causal and windows") {
   on_every_device([](Device& device) {
-    struct Form { Mask mask; std::int64_t n, m, window; bool keep, sinks; };
+    struct Form {
+      Mask mask;
+      std::int64_t n, m, window;
+      bool keep, sinks;
+    };
     for (const Form& f : {Form{Mask::full, 5, 23, 0, false, false}, Form{Mask::full, 19, 19, 0, true, false},
                           Form{Mask::full, 3, 600, 0, true, true}, Form{Mask::causal, 37, 37, 0, true, false},
                           Form{Mask::causal, 21, 21, 4, true, true}, Form{Mask::causal, 18, 18, 5, false, false}}) {
@@ -431,8 +434,7 @@ TEST_CASE("attend: rectangular sequences, more keys than rows, keys left out, ca
             for (std::int64_t c = 0; c < dv; ++c) {
               double sum = 0;
               for (std::size_t j = 0; j < seen.size(); ++j)
-                sum += std::exp(logits[j]) *
-                       v[static_cast<std::size_t>(((s * f.m + seen[j]) * kv_heads + h / 3) * dv + c)];
+                sum += std::exp(logits[j]) * v[static_cast<std::size_t>(((s * f.m + seen[j]) * kv_heads + h / 3) * dv + c)];
               expected.push_back(seen.empty() ? 0 : sum / total);
             }
           }

@@ -90,12 +90,13 @@ inline MapKernel with_shader(MapKernel kernel, const std::string& inputs, const 
   std::string text = "#version 450\n#define INPUTS " + std::to_string(inputs.size()) + "\n#include \"map.glsl\"\n", loads;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::string n = std::to_string(i), type = inputs[i] == 'i' ? "int" : "float";
-    text += "layout(constant_id = " + std::to_string(4 + i) + ") const uint type_" + n + " = 0;\nlayout(binding = " +
-            std::to_string(i + 1) + ") readonly buffer Input" + n + " { uint v[]; } input_" + n + ";\n";
-    loads += "  const uint e" + n + " = map_place(" + n + "u, e);\n  const " + type + " x" + n + " = map_" + type + "(" + n + "u, type_" + n +
-             ", e" + n + ", input_" + n + ".v[map_word(" + n + "u, type_" + n + ", e" + n + ")]);\n";
+    text += "layout(constant_id = " + std::to_string(4 + i) + ") const uint type_" + n +
+            " = 0;\nlayout(binding = " + std::to_string(i + 1) + ") readonly buffer Input" + n + " { uint v[]; } input_" + n + ";\n";
+    loads += "  const uint e" + n + " = map_place(" + n + "u, e);\n  const " + type + " x" + n + " = map_" + type + "(" + n + "u, type_" +
+             n + ", e" + n + ", input_" + n + ".v[map_word(" + n + "u, type_" + n + ", e" + n + ")]);\n";
   }
-  text += "void main() {\n  const uint e = invocation_number();\n  if (e >= map_argument(0u)) return;\n" + loads + "  precise float r = " + expression + ";\n  map_store(e, r);\n}\n";
+  text += "void main() {\n  const uint e = invocation_number();\n  if (e >= map_argument(0u)) return;\n" + loads +
+          "  precise float r = " + expression + ";\n  map_store(e, r);\n}\n";
   if (inputs == "i") text.replace(text.find("precise float"), 13, "int");
   const auto words = emit::compile_shader({std::string(kernel.name) + ".comp", text, {}, MODELC_SOURCE_DIR "/shaders/include"});
   if (!words) FAIL(words.error().text());
@@ -109,8 +110,7 @@ inline MapKernel with_shader(MapKernel kernel, const std::string& inputs, const 
 }
 
 // A tensor's elements, wherever they lie.
-template <class T>
-std::vector<T> elements_of(const Tensor& t) {
+template <class T> std::vector<T> elements_of(const Tensor& t) {
   std::vector<T> v(static_cast<std::size_t>(t.count()));
   REQUIRE(static_cast<std::size_t>(t.size()) == v.size() * sizeof(T));
   const Status s = const_cast<Device*>(t.buffer->owner)->read(t, std::as_writable_bytes(std::span(v)));
@@ -209,7 +209,10 @@ inline StoredRows store_as(Encoding encoding, std::span<const float> numbers) {
 // Rows of random blocks, with scales that make their values about as large as a weight's, and what they decode to.
 inline StoredRows random_blocks(Encoding encoding, std::int64_t elements, Random& random) {
   // Where a block's f16 scales stand, and how large they are.
-  struct Scales { std::vector<std::size_t> at; float size; };
+  struct Scales {
+    std::vector<std::size_t> at;
+    float size;
+  };
   const Scales scales = encoding == Encoding::q4_1 || encoding == Encoding::q5_1   ? Scales{{0, 2}, 0.05F}
                         : encoding == Encoding::q4_k || encoding == Encoding::q5_k ? Scales{{0, 2}, 0.002F}
                         : encoding == Encoding::q6_k                               ? Scales{{208}, 0.0003F}

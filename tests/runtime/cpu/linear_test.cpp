@@ -7,7 +7,13 @@ using namespace modelc::test;
 
 namespace {
 
-struct Block { std::int64_t rows; Encoding encoding; bool bias; std::int64_t shift; std::int64_t padding; };
+struct Block {
+  std::int64_t rows;
+  Encoding encoding;
+  bool bias;
+  std::int64_t shift;
+  std::int64_t padding;
+};
 
 // A matrix of such blocks, and its results in double.
 struct Product {
@@ -20,8 +26,7 @@ struct Product {
       RowBlock block;
       block.encoding = b.encoding;
       block.rows = b.rows;
-      block.row_bytes = k / block_elements(b.encoding) * block_bytes(b.encoding) +
-                        tensors.placed(b.padding, b.encoding != Encoding::f32);
+      block.row_bytes = k / block_elements(b.encoding) * block_bytes(b.encoding) + tensors.placed(b.padding, b.encoding != Encoding::f32);
       const std::int64_t padding = tensors.placed(b.padding, b.encoding != Encoding::f32);
       block.result = static_cast<int>(matrix.blocks.size());
       weights.emplace_back();
@@ -33,7 +38,8 @@ struct Product {
         // What lies between rows must never be read as a weight.
         if (r + 1 < b.rows) stored.insert(stored.end(), static_cast<std::size_t>(padding), std::byte{0xFF});
       }
-      block.data = tensors.bytes_of(DType::u8, {static_cast<std::int64_t>(stored.size())}, stored, tensors.placed(b.shift, b.encoding != Encoding::f32));
+      block.data = tensors.bytes_of(DType::u8, {static_cast<std::int64_t>(stored.size())}, stored,
+                                    tensors.placed(b.shift, b.encoding != Encoding::f32));
       biases.push_back(b.bias ? random.numbers(b.rows) : std::vector<float>());
       if (b.bias) block.bias = tensors.f32({b.rows}, biases.back());
       matrix.blocks.push_back(block);
@@ -60,9 +66,10 @@ constexpr Encoding quantised[] = {Encoding::q4_0, Encoding::q4_1, Encoding::q5_0
 constexpr double within = 5e-5;                           // of sums of up to 1300 products
 
 const MapKernel& silu_mul() {
-  static const MapKernel kernel = with_shader({"silu_mul", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-    map_rows<2>(a, begin, end, [](float gate, float up) { return math::silu(gate) * up; });
-  }}, "ff", "math_silu(x0) * x1");
+  static const MapKernel kernel = with_shader(
+      {"silu_mul", [](const MapArgs& a, std::int64_t begin,
+                      std::int64_t end) { map_rows<2>(a, begin, end, [](float gate, float up) { return math::silu(gate) * up; }); }},
+      "ff", "math_silu(x0) * x1");
   return kernel;
 }
 
@@ -111,7 +118,9 @@ TEST_CASE("linear: quantised rows, decoded in the kernel") {
 }
 
 // x as fast products take it: in each 32 multiples of the largest / 127; and how far that may be from x.
-struct RoundedNumbers { std::vector<float> values, error; };
+struct RoundedNumbers {
+  std::vector<float> values, error;
+};
 RoundedNumbers rounded(std::span<const float> x) {
   RoundedNumbers r;
   for (std::size_t begin = 0; begin < x.size(); begin += 32) {
@@ -234,7 +243,9 @@ TEST_CASE("linear: a packed product of mixed encodings, and a result whose rows 
       Tensors tensors(device);
       const std::int64_t k = 768;
       Product p(tensors, random, k,
-                {{97, Encoding::q4_k, false, 0, 0}, {31, Encoding::q6_k, true, 2, 0}, {70, Encoding::f16, true, 1, 6},
+                {{97, Encoding::q4_k, false, 0, 0},
+                 {31, Encoding::q6_k, true, 2, 0},
+                 {70, Encoding::f16, true, 1, 6},
                  {5, Encoding::q8_0, false, 3, 0}});
       // The last two are one result of 75 columns.
       p.matrix.blocks[3].result = 2;
@@ -279,10 +290,12 @@ TEST_CASE("take: rows of quantised tables are what they decode to, to the bit") 
       Matrix table;
       table.columns = k;
       // In two blocks, as a table that a file keeps in two tensors.
-      table.blocks.push_back({encoding, 4, row_bytes, tensors.bytes_of(DType::u8, {4 * row_bytes},
-                              std::span(s.bytes).first(static_cast<std::size_t>(4 * row_bytes)), 1)});
-      table.blocks.push_back({encoding, 3, row_bytes, tensors.bytes_of(DType::u8, {3 * row_bytes},
-                              std::span(s.bytes).subspan(static_cast<std::size_t>(4 * row_bytes)), 3)});
+      table.blocks.push_back(
+          {encoding, 4, row_bytes,
+           tensors.bytes_of(DType::u8, {4 * row_bytes}, std::span(s.bytes).first(static_cast<std::size_t>(4 * row_bytes)), 1)});
+      table.blocks.push_back(
+          {encoding, 3, row_bytes,
+           tensors.bytes_of(DType::u8, {3 * row_bytes}, std::span(s.bytes).subspan(static_cast<std::size_t>(4 * row_bytes)), 3)});
       table.blocks[1].first = 4;
       const std::vector<std::int32_t> rows = {6, 0, 3, 4, 4};
       const Tensor out = tensors.empty({5, k});
@@ -438,8 +451,7 @@ TEST_CASE("f16: subnormals, the largest number and infinity; bf16: every exponen
         CHECK(values_of(product)[0] == s.values[0]);
       }
       // Infinity and NaN stay what they are.
-      const std::uint16_t infinity = encoding == Encoding::f16 ? 0x7C00 : 0x7F80,
-                          nan = encoding == Encoding::f16 ? 0x7E00 : 0x7FC0;
+      const std::uint16_t infinity = encoding == Encoding::f16 ? 0x7C00 : 0x7F80, nan = encoding == Encoding::f16 ? 0x7E00 : 0x7FC0;
       Matrix table;
       table.columns = 1;
       RowBlock b;

@@ -123,9 +123,10 @@ TEST_CASE("reductions along every axis, of all and of some") {
 }
 
 TEST_CASE("experts: rows in several blocks, packed ones too; tokens alone give the same bits") {
-  const MapKernel gated = with_shader({"gated", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-    map_rows<2>(a, begin, end, [](float gate, float up) { return math::silu(gate) * up; });
-  }}, "ff", "math_silu(x0) * x1");
+  const MapKernel gated = with_shader(
+      {"gated", [](const MapArgs& a, std::int64_t begin,
+                   std::int64_t end) { map_rows<2>(a, begin, end, [](float gate, float up) { return math::silu(gate) * up; }); }},
+      "ff", "math_silu(x0) * x1");
   on_every_device([&](Device& device) {
     for (const Encoding encoding : {Encoding::f32, Encoding::bf16, Encoding::q8_0}) {
       Random random(9);
@@ -160,7 +161,8 @@ TEST_CASE("experts: rows in several blocks, packed ones too; tokens alone give t
 
       const auto product = [&](std::size_t m, std::int64_t row, std::span<const double> v) {
         double s = 0;
-        for (std::size_t j = 0; j < v.size(); ++j) s += static_cast<double>(numbers[m][static_cast<std::size_t>(row) * v.size() + j]) * v[j];
+        for (std::size_t j = 0; j < v.size(); ++j)
+          s += static_cast<double>(numbers[m][static_cast<std::size_t>(row) * v.size() + j]) * v[j];
         return s;
       };
       std::vector<double> expected(static_cast<std::size_t>(tokens * d));
@@ -187,9 +189,7 @@ TEST_CASE("experts: rows in several blocks, packed ones too; tokens alone give t
       const auto fails = [&] {                               // at once, or when the step ends
         try {
           device.experts(Step::rows(in, 0, 1), tensors.i32(wrong).as({1, k}), Step::rows(w, 0, 1), args, gated, tensors.empty({1, d}));
-        } catch (const StepFailure& e) {
-          return e.error.kind == "index-range";
-        }
+        } catch (const StepFailure& e) { return e.error.kind == "index-range"; }
         const Status s = device.finish();
         return !s && s.error().kind == "index-range" && s.error().message == "expert 5 is chosen of 5";
       };

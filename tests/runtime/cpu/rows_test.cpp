@@ -12,8 +12,7 @@ namespace {
 
 const std::vector<std::int64_t> widths = {1, 3, 15, 16, 17, 67, 576};
 
-std::vector<double> rms_norm(std::span<const float> x, std::span<const float> w, double eps, double offset,
-                             std::int64_t n) {
+std::vector<double> rms_norm(std::span<const float> x, std::span<const float> w, double eps, double offset, std::int64_t n) {
   std::vector<double> out(x.size());
   const auto width = static_cast<std::size_t>(n);
   for (std::size_t r = 0; r < x.size(); r += width) {
@@ -113,8 +112,7 @@ TEST_CASE("rope: halves and adjacent, whole heads and the first channels only, i
         std::vector<float> cos, sin;
         for (std::int64_t t = 0; t < tokens; ++t)
           for (std::int64_t i = 0; i < half; ++i) {
-            const double angle =
-                static_cast<double>(t + 3) / std::pow(100.0, 2.0 * static_cast<double>(i) / static_cast<double>(d));
+            const double angle = static_cast<double>(t + 3) / std::pow(100.0, 2.0 * static_cast<double>(i) / static_cast<double>(d));
             cos.push_back(static_cast<float>(std::cos(angle)));
             sin.push_back(static_cast<float>(std::sin(angle)));
           }
@@ -126,8 +124,7 @@ TEST_CASE("rope: halves and adjacent, whole heads and the first channels only, i
                 const auto row = static_cast<std::size_t>((t * heads + h) * d);
                 const auto a = row + static_cast<std::size_t>(pairs == Pairs::halves ? i : 2 * i);
                 const auto b = row + static_cast<std::size_t>(pairs == Pairs::halves ? i + half : 2 * i + 1);
-                const double c = cos[static_cast<std::size_t>(t * half + i)],
-                             s = sin[static_cast<std::size_t>(t * half + i)];
+                const double c = cos[static_cast<std::size_t>(t * half + i)], s = sin[static_cast<std::size_t>(t * half + i)];
                 expected[a] = x[a] * c - x[b] * s;
                 expected[b] = x[b] * c + x[a] * s;
               }
@@ -175,20 +172,19 @@ TEST_CASE("take and take_rows") {
   });
 }
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("map: inputs broadcast as NumPy's do, from f32, i32 and bool") {
-  const MapKernel three = with_shader({"three", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-    map_rows<3>(a, begin, end, [](float x, float y, float z) { return x * 100 + y * 10 + z; });
-  }}, "fff", "x0 * 100.0 + x1 * 10.0 + x2");
-  const MapKernel seven = with_shader({"seven", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-    map_rows<0>(a, begin, end, [] { return 7.0F; });
-  }}, "", "7.0");
-  const MapKernel twice = with_shader({"twice", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-    map_rows<1>(a, begin, end, [](float x) { return 2 * x; });
-  }}, "f", "2.0 * x0");
+  const MapKernel three = with_shader(
+      {"three", [](const MapArgs& a, std::int64_t begin,
+                   std::int64_t end) { map_rows<3>(a, begin, end, [](float x, float y, float z) { return x * 100 + y * 10 + z; }); }},
+      "fff", "x0 * 100.0 + x1 * 10.0 + x2");
+  const MapKernel seven = with_shader(
+      {"seven", [](const MapArgs& a, std::int64_t begin, std::int64_t end) { map_rows<0>(a, begin, end, [] { return 7.0F; }); }}, "",
+      "7.0");
+  const MapKernel twice = with_shader(
+      {"twice", [](const MapArgs& a, std::int64_t begin, std::int64_t end) { map_rows<1>(a, begin, end, [](float x) { return 2 * x; }); }},
+      "f", "2.0 * x0");
   on_every_device([&](Device& device) {
     Random random(17);
     for (int round = 0; round < 60; ++round) {
@@ -269,9 +265,7 @@ TEST_CASE("a row that is not there ends the step") {
       const auto fails = [&](const std::function<void()>& f) {
         try {
           f();
-        } catch (const StepFailure& e) {
-          return e.error.kind == "index-range";
-        }
+        } catch (const StepFailure& e) { return e.error.kind == "index-range"; }
         const Status s = device.finish();
         return !s && s.error().kind == "index-range" && s.error().message.find(std::to_string(row)) != std::string::npos;
       };
@@ -288,9 +282,10 @@ TEST_CASE("map: whole numbers stay exact, results of other types") {
     std::vector<std::int32_t> ids;
     for (int i = 0; i < 77; ++i) ids.push_back(16777217 + 2 * i);
     const Tensor in = tensors.i32(ids), out = tensors.bytes_of(DType::i32, {77}, {});
-    const MapKernel next = with_shader({"next", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-      map_typed<std::int32_t>(a, begin, end, [](std::int32_t id) { return id + 2; });
-    }}, "i", "x0 + 2");
+    const MapKernel next =
+        with_shader({"next", [](const MapArgs& a, std::int64_t begin,
+                                std::int64_t end) { map_typed<std::int32_t>(a, begin, end, [](std::int32_t id) { return id + 2; }); }},
+                    "i", "x0 + 2");
     device.map(next, {&in, 1}, out);
     int wrong = 0;
     for (std::size_t i = 0; i < ids.size(); ++i) wrong += elements_of<std::int32_t>(out)[i] != ids[i] + 2;
@@ -299,24 +294,26 @@ TEST_CASE("map: whole numbers stay exact, results of other types") {
     // A bool from whole numbers and floats, broadcast over rows.
     const std::vector<float> limits = {16777218.0F, 16777300.0F};
     const Tensor columns = tensors.f32({2, 1}, limits), flags = tensors.bytes_of(DType::boolean, {2, 77}, {});
-    const MapKernel below = with_shader({"below", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-      map_typed<std::int32_t, float>(a, begin, end, [](std::int32_t id, float limit) {
-        return id < static_cast<std::int32_t>(limit) ? 1.0F : 0.0F;
-      });
-    }}, "if", "x0 < int(x1) ? 1.0 : 0.0");
+    const MapKernel below = with_shader({"below",
+                                         [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+                                           map_typed<std::int32_t, float>(a, begin, end, [](std::int32_t id, float limit) {
+                                             return id < static_cast<std::int32_t>(limit) ? 1.0F : 0.0F;
+                                           });
+                                         }},
+                                        "if", "x0 < int(x1) ? 1.0 : 0.0");
     const Tensor inputs[] = {in, columns};
     device.map(below, inputs, flags);
     const auto got = elements_of<std::uint8_t>(flags);
     for (std::size_t r = 0; r < 2; ++r)
-      for (std::size_t i = 0; i < 77; ++i)
-        wrong += (got[r * 77 + i] != 0) != (ids[i] < static_cast<std::int32_t>(limits[r]));
+      for (std::size_t i = 0; i < 77; ++i) wrong += (got[r * 77 + i] != 0) != (ids[i] < static_cast<std::int32_t>(limits[r]));
     CHECK(wrong == 0);
 
     // And a bool as a float.
     const Tensor sum = tensors.empty({2, 77});
-    const MapKernel half = with_shader({"half", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-      map_rows<1>(a, begin, end, [](float flag) { return flag * 0.5F; });
-    }}, "f", "x0 * 0.5");
+    const MapKernel half =
+        with_shader({"half", [](const MapArgs& a, std::int64_t begin,
+                                std::int64_t end) { map_rows<1>(a, begin, end, [](float flag) { return flag * 0.5F; }); }},
+                    "f", "x0 * 0.5");
     device.map(half, {&flags, 1}, sum);
     const auto sums = values_of(sum);
     for (std::size_t i = 0; i < 154; ++i) wrong += sums[i] != (got[i] ? 0.5F : 0.0F);

@@ -40,8 +40,7 @@ TEST_CASE("batches that make no sense are refused with what was said and what th
   CHECK(refused({{-1, 1}}) == "sequence -1 is not in the state, which has 2 slots, from 0");
   CHECK(refused({{0, 1}, {0, 1}}) == "sequence 0 is named twice in one batch");
   CHECK(refused({{1, 0}}) == "sequence 1 comes with 0 tokens");
-  CHECK(refused({{1, 65}}) ==
-        "sequence 1 holds 0 positions; with 65 new tokens it passes the 64 that the state has room for");
+  CHECK(refused({{1, 65}}) == "sequence 1 holds 0 positions; with 65 new tokens it passes the 64 that the state has room for");
   CHECK(refused({{1, INT64_MAX}}).starts_with("sequence 1 holds 0 positions"));
   CHECK(Batch::make(*state, std::vector<Segment>{{1, 64}, {0, 64}}, Outputs::last).ok());
 }

@@ -42,9 +42,7 @@ TEST_CASE("arguments are checked at the call, and the error says which and how")
     CHECK(state->length(0) == 0);
     return r.error();
   };
-  const auto ids = [](std::vector<std::int32_t> v, Shape s) {
-    return HostTensor::of(std::span<const std::int32_t>(v), s);
-  };
+  const auto ids = [](std::vector<std::int32_t> v, Shape s) { return HostTensor::of(std::span<const std::int32_t>(v), s); };
   const std::vector<float> real = {1, 2, 3};
 
   Error e = refused("forwards", {});
@@ -82,8 +80,7 @@ TEST_CASE("states: none, another model's, and sizes that the model does not have
   auto r = llama->forward(*foreign, ids, at);
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().message == "Llama.forward: the state is another model's");
-  auto none =
-      llama->call("forward", nullptr, at, {{"input_ids", HostTensor::of(std::span<const std::int32_t>(ids), {2})}});
+  auto none = llama->call("forward", nullptr, at, {{"input_ids", HostTensor::of(std::span<const std::int32_t>(ids), {2})}});
   REQUIRE_FALSE(none.ok());
   CHECK(none.error().message == "Llama.forward: the model keeps a state, and none was given");
 
@@ -108,8 +105,7 @@ TEST_CASE("a sequence that would pass the capacity is refused when its batch is 
   auto batch = Batch::make(*state, {&more, 1}, Outputs::last);
   REQUIRE_FALSE(batch.ok());
   CHECK(batch.error().kind == "context");
-  CHECK(batch.error().message ==
-        "sequence 0 holds 8 positions; with 3 new tokens it passes the 10 that the state has room for");
+  CHECK(batch.error().message == "sequence 0 holds 8 positions; with 3 new tokens it passes the 10 that the state has room for");
 }
 
 TEST_CASE("a batch that is out of date or was bent by hand is refused") {
@@ -143,7 +139,12 @@ TEST_CASE("a batch that is out of date or was bent by hand is refused") {
   bent([](Batch& b) { b.starts = {0, 3}; });
   bent([](Batch& b) { b.starts = {1, 4}; });
   bent([](Batch& b) { b.last = {2}; });
-  bent([](Batch& b) { b.slots = {0, 0}; b.starts = {0, 2, 4}; b.last = {1, 3}; b.sequence = {0, 0, 1, 1}; });
+  bent([](Batch& b) {
+    b.slots = {0, 0};
+    b.starts = {0, 2, 4};
+    b.last = {1, 3};
+    b.sequence = {0, 0, 1, 1};
+  });
   CHECK(llama->forward(*state, ids, good_one).ok());
 }
 
@@ -220,8 +221,7 @@ TEST_CASE("threads with states of their own take turns") {
         auto state = llama->new_state();
         const Segment s{0, 20};
         const Batch at = *Batch::make(**state, {&s, 1}, Outputs::all);
-        auto r = llama->call("forward", state->get(), at,
-                             {{"input_ids", HostTensor::of(std::span<const std::int32_t>(ids), {20})}});
+        auto r = llama->call("forward", state->get(), at, {{"input_ids", HostTensor::of(std::span<const std::int32_t>(ids), {20})}});
         if (!r) {
           ++wrong;
           continue;
@@ -260,17 +260,16 @@ class Plain final : public Model {
  private:
   void run(int, Step& s, std::span<const Tensor> in, std::span<const Tensor> out) const override {
     constexpr MapKernel k = {"k", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-      map_rows<3>(a, begin, end, [](float x, float keep, float bias) { return x * keep + bias; });
-    }};
+                               map_rows<3>(a, begin, end, [](float x, float keep, float bias) { return x * keep + bias; });
+                             }};
     s.map(k, {in[0], in[1].as({s.tokens(), 1}), in[2]}, out[0]);
   }
-  const std::vector<EntryDesc> entries_ = {
-      {.name = "forward",
-       .inputs = {{.name = "x", .shape = "[tokens, 2]"},
-                  {.name = "keep", .dtype = DType::boolean, .shape = "[tokens]", .default_value = 1.0},
-                  {.name = "bias", .shape = "[2]", .default_value = 0.5}},
-       .outputs = {{.name = "y", .shape = "[tokens, 2]"}},
-       .at = CallAt::none}};
+  const std::vector<EntryDesc> entries_ = {{.name = "forward",
+                                            .inputs = {{.name = "x", .shape = "[tokens, 2]"},
+                                                       {.name = "keep", .dtype = DType::boolean, .shape = "[tokens]", .default_value = 1.0},
+                                                       {.name = "bias", .shape = "[2]", .default_value = 0.5}},
+                                            .outputs = {{.name = "y", .shape = "[tokens, 2]"}},
+                                            .at = CallAt::none}};
 };
 
 }  // namespace

@@ -16,30 +16,32 @@ namespace {
 
 // silu(gate_proj) * up_proj
 constexpr MapKernel silu_mul = {"silu_mul", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-  modelc::map_rows<2>(a, begin, end, [](float gate_proj, float up_proj) { return math::silu(gate_proj) * up_proj; });
-}};
+                                  modelc::map_rows<2>(a, begin, end,
+                                                      [](float gate_proj, float up_proj) { return math::silu(gate_proj) * up_proj; });
+                                }};
 
 // h + mlp
 constexpr MapKernel add = {"add", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-  modelc::map_rows<2>(a, begin, end, [](float h, float mlp) { return h + mlp; });
-}};
+                             modelc::map_rows<2>(a, begin, end, [](float h, float mlp) { return h + mlp; });
+                           }};
 
 // 1 / theta ^ (arange * 2.0 / size)
 constexpr MapKernel rope_freqs = {"rope_freqs", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-  modelc::map_rows<1>(a, begin, end, [](float arange) { return 1.0F / math::pow(10000.0F, arange * 2.0F / 16.0F); });
-}};
+                                    modelc::map_rows<1>(a, begin, end,
+                                                        [](float arange) { return 1.0F / math::pow(10000.0F, arange * 2.0F / 16.0F); });
+                                  }};
 
 // cos(p * (freqs / factors)) * magnitude
 constexpr MapKernel rope_cos = {"rope_cos", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-  modelc::map_rows<3>(a, begin, end,
-                      [](float p, float freqs, float factors) { return math::cos(p * (freqs / factors)); });
-}};
+                                  modelc::map_rows<3>(a, begin, end,
+                                                      [](float p, float freqs, float factors) { return math::cos(p * (freqs / factors)); });
+                                }};
 
 // sin(p * (freqs / factors)) * magnitude
 constexpr MapKernel rope_sin = {"rope_sin", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-  modelc::map_rows<3>(a, begin, end,
-                      [](float p, float freqs, float factors) { return math::sin(p * (freqs / factors)); });
-}};
+                                  modelc::map_rows<3>(a, begin, end,
+                                                      [](float p, float freqs, float factors) { return math::sin(p * (freqs / factors)); });
+                                }};
 
 // ---- buffers of each function: pieces of the arena, given back when it ends ----------------------------------------
 
@@ -100,7 +102,8 @@ const std::array<modelc::EntryDesc, 1> entry_table = {{
     {.name = "forward",
      .inputs = {{.name = "input_ids", .dtype = modelc::DType::i32, .shape = "[tokens]", .index_bound = 64}},
      .outputs = {{.name = "logits", .dtype = modelc::DType::f32, .shape = "[outputs, 64]"}},
-     .at = modelc::CallAt::batch, .advances = true},
+     .at = modelc::CallAt::batch,
+     .advances = true},
 }};
 
 const modelc::CheckpointRulesData rule_table = {
@@ -212,8 +215,7 @@ void LlamaLayer::forward(Step& s, const Tensor& x, const Batch& at, const Tensor
   self_attn.forward(s, b.input_layernorm, at, b.self_attn);
   s.trace(self_attn, "", b.self_attn);
   // h = x + self_attn; post_attention_layernorm(h)
-  s.add_rms_norm(x, b.self_attn, post_attention_layernorm.weight.tensor, {.eps = 1e-05F}, b.h,
-                 b.post_attention_layernorm);
+  s.add_rms_norm(x, b.self_attn, post_attention_layernorm.weight.tensor, {.eps = 1e-05F}, b.h, b.post_attention_layernorm);
   s.trace(*this, "h", b.h);
   s.trace(post_attention_layernorm, "", b.post_attention_layernorm);
   mlp.forward(s, b.post_attention_layernorm, b.mlp);
@@ -252,9 +254,7 @@ void Llama::members(modelc::MemberVisitor& v) {
   v.child("lm_head", lm_head);
 }
 
-void Llama::bind(modelc::Binder& b) {
-  product.lm_head = b.pack({&lm_head.weight}, {});
-}
+void Llama::bind(modelc::Binder& b) { product.lm_head = b.pack({&lm_head.weight}, {}); }
 
 // llama.model:95  forward(input_ids: index(c.vocab_size)[tokens], at: Batch) -> logits: f32[outputs, c.vocab_size]
 //                 input_ids [tokens] -> logits [outputs, 64]
@@ -277,24 +277,20 @@ modelc::Result<std::unique_ptr<Llama>> Llama::load(const std::string& path, cons
   return load(*checkpoint, options);
 }
 
-modelc::Result<std::unique_ptr<Llama>> Llama::load(const modelc::CheckpointIndex& checkpoint,
-                                                   const modelc::LoadOptions& options) {
+modelc::Result<std::unique_ptr<Llama>> Llama::load(const modelc::CheckpointIndex& checkpoint, const modelc::LoadOptions& options) {
   auto llama = std::make_unique<Llama>();
   if (auto status = llama->load_weights(checkpoint, rule_table, options); !status) return std::move(status.error());
   return llama;
 }
 
-modelc::Result<std::span<const float>> Llama::forward(modelc::State& state, std::span<const std::int32_t> input_ids,
-                                                      const Batch& at) {
+modelc::Result<std::span<const float>> Llama::forward(modelc::State& state, std::span<const std::int32_t> input_ids, const Batch& at) {
   return logits(state, at, input_ids);
 }
 
 std::span<const modelc::EntryDesc> Llama::entries() const { return entry_table; }
 
 // Peak, in bytes: Llama 128 t + 128 o, LlamaBackbone 128 t, LlamaLayer 384 t, LlamaAttention 768 t.
-std::int64_t Llama::arena_bytes(const modelc::StepSizes& s) const {
-  return 1408 * s.tokens() + 128 * s.outputs();
-}
+std::int64_t Llama::arena_bytes(const modelc::StepSizes& s) const { return 1408 * s.tokens() + 128 * s.outputs(); }
 
 void Llama::run(int entry, Step& s, std::span<const Tensor> inputs, std::span<const Tensor> outputs) const {
   switch (entry) {

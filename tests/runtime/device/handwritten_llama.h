@@ -160,15 +160,11 @@ struct GatedMLP : modelc::Module {
 
 // llama.model:64
 struct LlamaLayer : modelc::Module {
-  RMSNorm input_layernorm{{.shape = {32},
-                           .formula = "[c.hidden_size]",
-                           .where = "llama.model:65:5",
-                           .origins = "hidden_size = 32 from config.json:11"}};
+  RMSNorm input_layernorm{
+      {.shape = {32}, .formula = "[c.hidden_size]", .where = "llama.model:65:5", .origins = "hidden_size = 32 from config.json:11"}};
   LlamaAttention self_attn;
-  RMSNorm post_attention_layernorm{{.shape = {32},
-                                    .formula = "[c.hidden_size]",
-                                    .where = "llama.model:67:5",
-                                    .origins = "hidden_size = 32 from config.json:11"}};
+  RMSNorm post_attention_layernorm{
+      {.shape = {32}, .formula = "[c.hidden_size]", .where = "llama.model:67:5", .origins = "hidden_size = 32 from config.json:11"}};
   GatedMLP mlp;
 
   const char* type_name() const override { return "LlamaLayer"; }
@@ -186,15 +182,12 @@ struct LlamaBackbone : modelc::Module {
                           .origins = "vocab_size = 64 from config.json:28\n"
                                      "hidden_size = 32 from config.json:11"}};
   std::array<LlamaLayer, 2> layers;
-  RMSNorm norm{{.shape = {32},
-                .formula = "[c.hidden_size]",
-                .where = "llama.model:81:5",
-                .origins = "hidden_size = 32 from config.json:11"}};
+  RMSNorm norm{
+      {.shape = {32}, .formula = "[c.hidden_size]", .where = "llama.model:81:5", .origins = "hidden_size = 32 from config.json:11"}};
 
   const char* type_name() const override { return "LlamaBackbone"; }
   void members(modelc::MemberVisitor& v) override;
-  void forward(modelc::Step& s, const modelc::Tensor& input_ids, const modelc::Batch& at,
-               const modelc::Tensor& result) const;
+  void forward(modelc::Step& s, const modelc::Tensor& input_ids, const modelc::Batch& at, const modelc::Tensor& result) const;
 };
 
 // llama.model:90
@@ -210,13 +203,11 @@ class Llama final : public modelc::Model {
 
   // From a folder, a .safetensors file, or headers already read. Everything that is wrong is in the one error.
   static modelc::Result<std::unique_ptr<Llama>> load(const std::string& path, const modelc::LoadOptions& options = {});
-  static modelc::Result<std::unique_ptr<Llama>> load(const modelc::CheckpointIndex& checkpoint,
-                                                     const modelc::LoadOptions& options = {});
+  static modelc::Result<std::unique_ptr<Llama>> load(const modelc::CheckpointIndex& checkpoint, const modelc::LoadOptions& options = {});
 
   // forward(input_ids: index(64)[tokens], at: Batch) -> logits: f32[outputs, 64]
   // The logits stay valid until the next call.
-  modelc::Result<std::span<const float>> forward(modelc::State& state, std::span<const std::int32_t> input_ids,
-                                                 const modelc::Batch& at);
+  modelc::Result<std::span<const float>> forward(modelc::State& state, std::span<const std::int32_t> input_ids, const modelc::Batch& at);
 
   const char* type_name() const override { return "Llama"; }
   std::span<const modelc::EntryDesc> entries() const override;
@@ -230,10 +221,8 @@ class Llama final : public modelc::Model {
     modelc::Matrix lm_head;
   } product;
 
-  void forward(modelc::Step& s, const modelc::Tensor& input_ids, const modelc::Batch& at,
-               const modelc::Tensor& logits) const;
-  void run(int entry, modelc::Step& s, std::span<const modelc::Tensor> inputs,
-           std::span<const modelc::Tensor> outputs) const override;
+  void forward(modelc::Step& s, const modelc::Tensor& input_ids, const modelc::Batch& at, const modelc::Tensor& logits) const;
+  void run(int entry, modelc::Step& s, std::span<const modelc::Tensor> inputs, std::span<const modelc::Tensor> outputs) const override;
 };
 
 // For programs that know no architecture (modelc::main).

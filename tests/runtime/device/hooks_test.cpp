@@ -54,8 +54,7 @@ TEST_CASE("the print hook: filter, lines, and an export that opens again") {
   std::FILE* out = std::fopen((folder / "printed.txt").c_str(), "w+");
   REQUIRE(out != nullptr);
   const PrintHook hook = make_print_hook(
-      {.filter = {"model.layers.{i}.self_attn.*_proj", "logits"},
-       .export_path = folder / "values.safetensors", .out = out});
+      {.filter = {"model.layers.{i}.self_attn.*_proj", "logits"}, .export_path = folder / "values.safetensors", .out = out});
   llama->add_layer_hook(hook.hook);
   const auto ids = random_tokens(4);
   const auto logits = logits_in_pieces(*llama, ids, {3, 1});

@@ -36,8 +36,7 @@ inline std::vector<NamedValues> random_weights(unsigned seed = 1) {
     const bool vector = axes.size() == 1;
     std::normal_distribution<float> matrix(0, 1.0F / std::sqrt(static_cast<float>(axes.back())));
     std::uniform_real_distribution<float> norm(0.7F, 1.3F);
-    for (std::int64_t i = 0; i < p.weight->spec.shape.count(); ++i)
-      v.values.push_back(vector ? norm(random) : matrix(random));
+    for (std::int64_t i = 0; i < p.weight->spec.shape.count(); ++i) v.values.push_back(vector ? norm(random) : matrix(random));
     out.push_back(std::move(v));
   }
   return out;
@@ -70,8 +69,7 @@ inline std::unique_ptr<handwritten::Llama> random_llama(const LoadOptions& optio
   return load_llama(folder.path(), options);               // the mapping outlives the name
 }
 
-template <class T>
-T good(Result<T> r) {
+template <class T> T good(Result<T> r) {
   if (!r) FAIL(r.error().text());
   return std::move(*r);
 }

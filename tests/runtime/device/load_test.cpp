@@ -18,9 +18,7 @@ Error refused(const std::function<void(std::vector<NamedValues>&)>& change, cons
   return llama.error();
 }
 
-void rename_weight(std::vector<NamedValues>& w, const std::string& from, const std::string& to) {
-  weight_called(w, from).name = to;
-}
+void rename_weight(std::vector<NamedValues>& w, const std::string& from, const std::string& to) { weight_called(w, from).name = to; }
 
 }  // namespace
 
@@ -50,8 +48,9 @@ TEST_CASE("one error lists everything that is wrong: missing, unexpected, mis-sh
   CHECK(contains(text, "did you mean model.layers.1.mlp.upproj.weight"));
   CHECK(contains(text, "model.layers.1.mlp.upproj.weight: no weight of the model asks for this tensor"));
   CHECK(contains(text, "extra.bias"));
-  CHECK(contains(text, "model.norm.weight: shape [4, 8] in model.safetensors, expected [c.hidden_size] = [32]; "
-                       "declared at llama.model:81:5; hidden_size = 32 from config.json:11"));
+  CHECK(contains(text,
+                 "model.norm.weight: shape [4, 8] in model.safetensors, expected [c.hidden_size] = [32]; "
+                 "declared at llama.model:81:5; hidden_size = 32 from config.json:11"));
 }
 
 TEST_CASE("a wrong shape says the formula, the numbers and where each came from") {
@@ -84,8 +83,9 @@ TEST_CASE("extra tensors are allowed when strict is off, missing ones never") {
 TEST_CASE("the head missing while the config says that it is not tied: both facts and the ways out") {
   const std::string text = refused([](auto& w) { w.pop_back(); }).text();
   CAPTURE(text);
-  CHECK(contains(text, "`alias lm_head.weight = model.embed_tokens.weight when c.tie_word_embeddings` does not hold: "
-                       "tie_word_embeddings = false from config.json:24"));
+  CHECK(contains(text,
+                 "`alias lm_head.weight = model.embed_tokens.weight when c.tie_word_embeddings` does not hold: "
+                 "tie_word_embeddings = false from config.json:24"));
   CHECK(contains(text, "--set tie_word_embeddings=true"));
 }
 
@@ -93,8 +93,7 @@ TEST_CASE("ignored tensors are noted") {
   const TemporaryFolder folder;
   write_checkpoint(folder, random_weights(), [](auto& w) {
     for (const char* layer : {"0", "1"})
-      w.push_back(
-          {"model.layers." + std::string(layer) + ".self_attn.rotary_emb.inv_freq", {8}, std::vector<float>(8)});
+      w.push_back({"model.layers." + std::string(layer) + ".self_attn.rotary_emb.inv_freq", {8}, std::vector<float>(8)});
   });
   const auto llama = load_llama(folder.path());
   REQUIRE(llama->load_report().notes.size() == 1);
@@ -107,8 +106,8 @@ TEST_CASE("a declared dtype is demanded, or cast") {
     for (const NamedValues& w : random_weights()) REQUIRE(writer.add_f32(w.name, w.shape, w.values).ok());
     const std::vector<std::uint16_t> bits(8, bf16_from_f32(value));
     for (const char* layer : {"0", "1"})
-      REQUIRE(writer.add("model.layers." + std::string(layer) + ".self_attn.rope.factors", DType::bf16, {8},
-                         std::as_bytes(std::span(bits))).ok());
+      REQUIRE(writer.add("model.layers." + std::string(layer) + ".self_attn.rope.factors", DType::bf16, {8}, std::as_bytes(std::span(bits)))
+                  .ok());
     REQUIRE(writer.write(folder / "model.safetensors").ok());
   };
   const TemporaryFolder one, two;
@@ -153,8 +152,7 @@ TEST_CASE("encodings that no kernel reads are refused; f64 is narrowed") {
         continue;
       }
       std::vector<double> wide(w.values.begin(), w.values.end());
-      const auto bytes =
-          std::as_bytes(std::span(wide)).first(w.values.size() * static_cast<std::size_t>(modelc::bytes(dtype)));
+      const auto bytes = std::as_bytes(std::span(wide)).first(w.values.size() * static_cast<std::size_t>(modelc::bytes(dtype)));
       REQUIRE(writer.add(w.name, dtype, w.shape, bytes).ok());
     }
     REQUIRE(writer.write(folder / "model.safetensors").ok());
@@ -166,8 +164,7 @@ TEST_CASE("encodings that no kernel reads are refused; f64 is narrowed") {
   CHECK(logits_in_pieces(*load_llama(wide.path()), ids, {5}) == logits_in_pieces(*random_llama(), ids, {5}));
   auto refused_whole = handwritten::Llama::load(whole.path());
   REQUIRE_FALSE(refused_whole.ok());
-  CHECK(contains(refused_whole.error().text(),
-                 "lm_head.weight: stored as i32 in model.safetensors, which stands for no real numbers"));
+  CHECK(contains(refused_whole.error().text(), "lm_head.weight: stored as i32 in model.safetensors, which stands for no real numbers"));
 }
 
 TEST_CASE("no checkpoint, and options that cannot be had") {
@@ -268,13 +265,11 @@ TEST_CASE("a tied head: absent, there and equal, there and different") {
   for (const DType dtype : {DType::f32, DType::bf16}) {    // numbers are compared, not bytes
     auto equal = load_tied(dtype);
     REQUIRE(equal.ok());
-    CHECK((*equal)->load_report().notes ==
-          std::vector<std::string>{"head.weight is there beside its alias embed.weight, and equal to it"});
+    CHECK((*equal)->load_report().notes == std::vector<std::string>{"head.weight is there beside its alias embed.weight, and equal to it"});
     auto different = load_tied(dtype, 0.25F, 3);
     REQUIRE_FALSE(different.ok());
     CHECK(different.error().kind == "alias-conflict");
-    CHECK(different.error().message ==
-          "head.weight differs from embed.weight, of which head.weight is an alias: first in row 3");
+    CHECK(different.error().message == "head.weight differs from embed.weight, of which head.weight is an alias: first in row 3");
     CHECK(contains(different.error().help, "turn the alias off in the config"));
   }
 }

@@ -36,10 +36,14 @@ double worst(float (*f)(float), double (*exact)(double), float largest) {
 }  // namespace
 
 TEST_CASE("exp and its family") {
-  CHECK(worst(math::exp, [](double x) { return std::exp(x); }, 87.0F) < 2);
-  CHECK(worst(math::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, 80.0F) < 3);
-  CHECK(worst(math::silu, [](double x) { return x / (1 + std::exp(-x)); }, 80.0F) < 3);
-  CHECK(worst(math::tanh, [](double x) { return std::tanh(x); }, 80.0F) < 4);
+  CHECK(worst(
+            math::exp, [](double x) { return std::exp(x); }, 87.0F) < 2);
+  CHECK(worst(
+            math::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, 80.0F) < 3);
+  CHECK(worst(
+            math::silu, [](double x) { return x / (1 + std::exp(-x)); }, 80.0F) < 3);
+  CHECK(worst(
+            math::tanh, [](double x) { return std::tanh(x); }, 80.0F) < 4);
   CHECK(std::isinf(math::exp(89.0F)));
   CHECK(math::exp(-INFINITY) == 0);
   CHECK(math::exp(-90.0F) == 0);
@@ -47,22 +51,18 @@ TEST_CASE("exp and its family") {
   CHECK(math::silu(-1e30F) == 0);
   CHECK(math::silu(1e30F) == 1e30F);
   CHECK(math::tanh(-1e30F) == -1);
-  for (auto* f : {math::exp, math::silu, math::sigmoid, math::tanh, math::gelu_tanh, math::relu, math::gelu})
-    CHECK(std::isnan(f(NAN)));
+  for (auto* f : {math::exp, math::silu, math::sigmoid, math::tanh, math::gelu_tanh, math::relu, math::gelu}) CHECK(std::isnan(f(NAN)));
 }
 
 TEST_CASE("the gelus") {
   const auto near = [](float (*f)(float), double (*exact)(double)) {
     double w = 0;
-    for (float x = -12; x < 12; x += 0.001F)
-      w = std::max(w, std::fabs(f(x) - exact(x)) / std::max(1.0, std::fabs(static_cast<double>(x))));
+    for (float x = -12; x < 12; x += 0.001F) w = std::max(w, std::fabs(f(x) - exact(x)) / std::max(1.0, std::fabs(static_cast<double>(x))));
     return w;
   };
   CHECK(near(math::gelu, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }) < 1e-6);
   CHECK(near(math::quick_gelu, [](double x) { return x / (1 + std::exp(-1.702 * x)); }) < 1e-6);
-  CHECK(near(math::gelu_tanh, [](double x) {
-    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-  }) < 1e-6);
+  CHECK(near(math::gelu_tanh, [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }) < 1e-6);
 }
 
 TEST_CASE("signs, zeros and NaN of the rest") {

@@ -41,8 +41,7 @@ void check_load(const TemporaryFolder& folder, const std::string& expected, cons
   CHECK(logits_of(*a) == logits_of(*b));
   CHECK(a->load_report().bytes == b->load_report().bytes);
   CHECK(a->load_report().parameters == b->load_report().parameters);
-  for (std::size_t i = 0; i < a->parameters().size(); ++i)
-    CHECK(a->parameters()[i].weight->source == b->parameters()[i].weight->source);
+  for (std::size_t i = 0; i < a->parameters().size(); ++i) CHECK(a->parameters()[i].weight->source == b->parameters()[i].weight->source);
 }
 
 void overwrite(const std::string& path, std::size_t at, char xored) {

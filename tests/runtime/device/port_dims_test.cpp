@@ -23,9 +23,14 @@ StepSizes sizes(std::int64_t frames, std::int64_t parts) {
 
 TEST_CASE("sizes: numbers, axes, sums of products, whole divisions") {
   const StepSizes s = sizes(10, 5);
-  for (const auto& [text, value] : std::vector<std::pair<std::string, std::int64_t>>{
-           {"576", 576}, {"tokens", 7}, {"2 * tokens + 1", 15}, {"tokens * parts - 3", 32}, {"-tokens + 9", 2},
-           {"div(frames + 1, 2)", 5}, {"3 * div(frames - 1, 4) * parts", 30}, {"(tokens + 1) * 2", 16}}) {
+  for (const auto& [text, value] : std::vector<std::pair<std::string, std::int64_t>>{{"576", 576},
+                                                                                     {"tokens", 7},
+                                                                                     {"2 * tokens + 1", 15},
+                                                                                     {"tokens * parts - 3", 32},
+                                                                                     {"-tokens + 9", 2},
+                                                                                     {"div(frames + 1, 2)", 5},
+                                                                                     {"3 * div(frames - 1, 4) * parts", 30},
+                                                                                     {"(tokens + 1) * 2", 16}}) {
     CAPTURE(text);
     CHECK(dim(text).value(s) == value);
   }
@@ -84,14 +89,12 @@ class Halves final : public Model {
   void members(MemberVisitor&) override {}
 
  private:
-  void run(int, Step& s, std::span<const Tensor>, std::span<const Tensor> out) const override {
-    s.arange(out[0].as({s.axis(4) / 2}));
-  }
-  const std::vector<EntryDesc> entries_ = {{.name = "forward",
-                                            .inputs = {{.name = "twice", .shape = "[2 * frames, 1]"},
-                                                       {.name = "keep", .shape = "[frames]", .default_value = 1.0}},
-                                            .outputs = {{.name = "y", .shape = "[div(frames, 2)]"}},
-                                            .at = CallAt::none}};
+  void run(int, Step& s, std::span<const Tensor>, std::span<const Tensor> out) const override { s.arange(out[0].as({s.axis(4) / 2})); }
+  const std::vector<EntryDesc> entries_ = {
+      {.name = "forward",
+       .inputs = {{.name = "twice", .shape = "[2 * frames, 1]"}, {.name = "keep", .shape = "[frames]", .default_value = 1.0}},
+       .outputs = {{.name = "y", .shape = "[div(frames, 2)]"}},
+       .at = CallAt::none}};
 };
 
 }  // namespace

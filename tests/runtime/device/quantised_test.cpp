@@ -27,9 +27,8 @@ Written write_stored(const TemporaryFolder& folder, const std::map<std::string, 
     t.shape = v.shape;
     for (const auto& [part, encoding] : encodings)
       if (contains(v.name, part)) t.encoding = encoding;
-    const StoredRows rows = block_elements(t.encoding) > 1
-                                ? random_blocks(t.encoding, static_cast<std::int64_t>(v.values.size()), random)
-                                : store_as(Encoding::f32, v.values);
+    const StoredRows rows = block_elements(t.encoding) > 1 ? random_blocks(t.encoding, static_cast<std::int64_t>(v.values.size()), random)
+                                                           : store_as(Encoding::f32, v.values);
     v.values = rows.values;
     t.offset = bytes.size();
     t.size = rows.bytes.size();
@@ -55,9 +54,13 @@ std::vector<float> logits_of(handwritten::Llama& llama, const std::vector<std::i
 
 TEST_CASE("quantised rows stay as they are, and compute as the numbers that they stand for") {
   const TemporaryFolder folder, plain;
-  const Written w = write_stored(folder, {{"q_proj", Encoding::q4_1}, {"k_proj", Encoding::q8_0}, {"v_proj", Encoding::q5_0},
-                                          {"o_proj", Encoding::q4_0}, {"gate_proj", Encoding::q5_1},
-                                          {"up_proj", Encoding::q8_0}, {"embed_tokens", Encoding::q4_0},
+  const Written w = write_stored(folder, {{"q_proj", Encoding::q4_1},
+                                          {"k_proj", Encoding::q8_0},
+                                          {"v_proj", Encoding::q5_0},
+                                          {"o_proj", Encoding::q4_0},
+                                          {"gate_proj", Encoding::q5_1},
+                                          {"up_proj", Encoding::q8_0},
+                                          {"embed_tokens", Encoding::q4_0},
                                           {"lm_head", Encoding::q8_0}});
   write_checkpoint(plain, w.decoded);
   for (const cpu::Kernels* k : cpu::available_kernels())

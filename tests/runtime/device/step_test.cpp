@@ -61,9 +61,8 @@ TEST_CASE("a value is computed once a step, also from another one") {
       step.arange(out, static_cast<float>(round));
     };
     const auto outer = [&](const Tensor& out) { step.copy(step.once({5}, {3}, inner), out); };
-    CHECK(values_of(step.once({0}, {3}, outer)) == std::vector<float>{0.0F + static_cast<float>(round),
-                                                                      1.0F + static_cast<float>(round),
-                                                                      2.0F + static_cast<float>(round)});
+    CHECK(values_of(step.once({0}, {3}, outer)) ==
+          std::vector<float>{0.0F + static_cast<float>(round), 1.0F + static_cast<float>(round), 2.0F + static_cast<float>(round)});
     static_cast<void>(step.once({5}, {3}, inner));
     static_cast<void>(step.once({0}, {3}, outer));
     CHECK(computed == 1);
@@ -103,8 +102,7 @@ TEST_CASE("fused calls are taken apart when they are traced, to the same bits") 
   const auto llama = random_llama({.device = std::shared_ptr<Device>(s.device.get(), [](Device*) {})});
   std::vector<std::string> names;
   const std::vector<LayerHook> hooks = {[&](const LayerValue& v) { names.emplace_back(v.name); }};
-  Step plain(s.memory, s.arena, {1, 1, 1}, nullptr, nullptr, nullptr),
-      traced(s.memory, s.arena, {1, 1, 1}, nullptr, nullptr, &hooks);
+  Step plain(s.memory, s.arena, {1, 1, 1}, nullptr, nullptr, nullptr), traced(s.memory, s.arena, {1, 1, 1}, nullptr, nullptr, &hooks);
   CHECK_FALSE(plain.traced());
   CHECK(traced.traced());
   const auto& mlp = llama->model.layers[0].mlp;
@@ -112,8 +110,8 @@ TEST_CASE("fused calls are taken apart when they are traced, to the same bits") 
   const Tensor x = b.view(0, {1, 32}), gated = b.view(128, {1, 48}), again = b.view(320, {1, 48});
   plain.arange(x, -1, 0.1F);
   constexpr MapKernel mul = {"mul", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-    map_rows<2>(a, begin, end, [](float p, float q) { return p * q; });
-  }};
+                               map_rows<2>(a, begin, end, [](float p, float q) { return p * q; });
+                             }};
   plain.linear_map(x, mlp.product.gate_up_proj, mul, gated, {&mlp, {"gate_proj", "up_proj"}});
   traced.linear_map(x, mlp.product.gate_up_proj, mul, again, {&mlp, {"gate_proj", "up_proj"}});
   CHECK(values_of(gated) == values_of(again));
@@ -121,8 +119,7 @@ TEST_CASE("fused calls are taken apart when they are traced, to the same bits") 
   plain.linear_add(gated, mlp.product.down_proj, x, sum, {&mlp, {"down_proj"}});
   traced.linear_add(gated, mlp.product.down_proj, x, sum2, {&mlp, {"down_proj"}});
   CHECK(values_of(sum) == values_of(sum2));
-  CHECK(names == std::vector<std::string>{"model.layers.0.mlp.gate_proj", "model.layers.0.mlp.up_proj",
-                                          "model.layers.0.mlp.down_proj"});
+  CHECK(names == std::vector<std::string>{"model.layers.0.mlp.gate_proj", "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj"});
 }
 
 TEST_CASE("a step that runs by the policy rounds where it is told to, and takes fused calls apart to do so; another does not") {
@@ -152,11 +149,11 @@ TEST_CASE("a step that runs by the policy rounds where it is told to, and takes 
   CHECK(values_of(y) != before);
 
   constexpr MapKernel plain = {"plain", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-    map_rows<1>(a, begin, end, [](float p) { return p * 1.1F; });
-  }};
+                                 map_rows<1>(a, begin, end, [](float p) { return p * 1.1F; });
+                               }};
   constexpr MapKernel rounded = {"rounded", [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
-    map_rows<1>(a, begin, end, [](float p) { return math::bf16(p * 1.1F); });
-  }};
+                                   map_rows<1>(a, begin, end, [](float p) { return math::bf16(p * 1.1F); });
+                                 }};
   exact.map({plain, rounded}, {y}, z);
   const std::vector<float> wide = values_of(z);
   rounding.map({plain, rounded}, {y}, z);

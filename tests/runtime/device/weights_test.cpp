@@ -127,7 +127,8 @@ TEST_CASE("single weights are replaced at load, by the model's names") {
   for (std::size_t i = 0; i < before.size(); ++i) CHECK(after[i] == doctest::Approx(2 * before[i]).epsilon(1e-5));
   // What is given may be missing from the files.
   const TemporaryFolder without;
-  write_checkpoint(without, weights, [&](auto& w) { std::erase_if(w, [](const NamedValues& v) { return v.name == "model.norm.weight"; }); });
+  write_checkpoint(without, weights,
+                   [&](auto& w) { std::erase_if(w, [](const NamedValues& v) { return v.name == "model.norm.weight"; }); });
   CHECK(logits_in_pieces(*load_llama(without.path(), options), ids, {4}) == after);
 
   // All that is wrong with what is given, with everything else, in one report.

@@ -72,8 +72,7 @@ TEST_CASE("every block type, to the bit") {
       CAPTURE(b);
       CHECK(digest(decoded(e, blocks.data() + b * size, 1)) == digests[b]);
     }
-    CHECK(digest(decoded(e, random_bytes(7, 2000 * size).data(), 2000)) ==
-          cases.numbers<std::uint64_t>(type + ".digest_of_2000")[0]);
+    CHECK(digest(decoded(e, random_bytes(7, 2000 * size).data(), 2000)) == cases.numbers<std::uint64_t>(type + ".digest_of_2000")[0]);
   }
   CHECK(types == 25);
 }
@@ -95,8 +94,8 @@ TEST_CASE("8-bit floats, every value") {
 }
 
 TEST_CASE("4- and 6-bit floats, by their definition") {
-  const std::byte fours[] = {std::byte{0x10}, std::byte{0x32}, std::byte{0x54}, std::byte{0x76}, std::byte{0x98},
-                             std::byte{0xba}, std::byte{0xdc}, std::byte{0xfe}};
+  const std::byte fours[] = {std::byte{0x10}, std::byte{0x32}, std::byte{0x54}, std::byte{0x76},
+                             std::byte{0x98}, std::byte{0xba}, std::byte{0xdc}, std::byte{0xfe}};
   const std::vector<float> f = decoded(Encoding::f4_e2m1, fours, 8);
   const float expected[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
   for (std::size_t i = 0; i < 8; ++i) {

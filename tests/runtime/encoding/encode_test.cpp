@@ -49,8 +49,8 @@ TEST_CASE("types that the package quantises, to the bit") {
   test::EncodingCases cases("encode");
   const std::vector<float> x = cases.numbers<float>("input");
   constexpr std::size_t row = 256;
-  for (Encoding e : {Encoding::q4_0, Encoding::q4_1, Encoding::q5_0, Encoding::q5_1, Encoding::q8_0, Encoding::tq1_0,
-                     Encoding::tq2_0, Encoding::mxfp4, Encoding::bf16, Encoding::f16}) {
+  for (Encoding e : {Encoding::q4_0, Encoding::q4_1, Encoding::q5_0, Encoding::q5_1, Encoding::q8_0, Encoding::tq1_0, Encoding::tq2_0,
+                     Encoding::mxfp4, Encoding::bf16, Encoding::f16}) {
     CAPTURE(name(e));
     const std::vector<std::byte> expected = cases.bytes(std::string(name(e)));
     const std::vector<std::byte> mine = encoded(e, x);
@@ -58,7 +58,8 @@ TEST_CASE("types that the package quantises, to the bit") {
     const std::size_t bytes = mine.size() / (x.size() / row);
     for (std::size_t r = 0; r < x.size() / row; ++r) {
       // MXFP4 has no exponent for elements this small; the package lets it wrap around.
-      const float largest = std::abs(*std::max_element(x.begin() + static_cast<std::ptrdiff_t>(r * row), x.begin() + static_cast<std::ptrdiff_t>((r + 1) * row),
+      const float largest = std::abs(*std::max_element(x.begin() + static_cast<std::ptrdiff_t>(r * row),
+                                                       x.begin() + static_cast<std::ptrdiff_t>((r + 1) * row),
                                                        [](float a, float b) { return std::abs(a) < std::abs(b); }));
       if (e == Encoding::mxfp4 && largest < 1e-37f) continue;
       CAPTURE(r);
@@ -93,7 +94,8 @@ TEST_CASE("IQ4: errors on normal numbers, and what can be stored exactly") {
   std::vector<float> x(64 * 256);
   for (float& v : x) v = normal(random) * 0.02f;
   // Levels that lie closer near zero: of as many bits as Q4_0 has, IQ4_NL loses less; IQ4_XS saves a quarter bit and loses little more.
-  const double straight = relative_error(Encoding::q4_0, x), nl = relative_error(Encoding::iq4_nl, x), xs = relative_error(Encoding::iq4_xs, x);
+  const double straight = relative_error(Encoding::q4_0, x), nl = relative_error(Encoding::iq4_nl, x),
+               xs = relative_error(Encoding::iq4_xs, x);
   MESSAGE("q4_0 " << straight << ", iq4_nl " << nl << ", iq4_xs " << xs);
   CHECK(nl < straight * 0.87);
   CHECK(xs < nl * 1.03);
@@ -104,13 +106,13 @@ TEST_CASE("IQ4: errors on normal numbers, and what can be stored exactly") {
     // What the format holds comes back as it was: every level, at scales of either sign (in a block of 256 one sign has one step more).
     std::vector<float> exact(256);
     for (std::size_t i = 0; i < exact.size(); ++i) {
-      const std::byte block[18] = {std::byte{0}, std::byte{0x3C}, static_cast<std::byte>(i % 16)};   // scale 1
+      const std::byte block[18] = {std::byte{0}, std::byte{0x3C}, static_cast<std::byte>(i % 16)}; // scale 1
       float out[32];
       REQUIRE(decode(Encoding::iq4_nl, block, out));
       exact[i] = out[0] * (i < 128 || e == Encoding::iq4_xs ? 0.5f : -0.5f);
     }
     CHECK(there_and_back(e, exact) == exact);
-    std::vector<float> tiny(256, 1e-30f);                     // below every scale that 16 bits have
+    std::vector<float> tiny(256, 1e-30f); // below every scale that 16 bits have
     for (float v : there_and_back(e, tiny)) CHECK(v == 0);
   }
 }
@@ -169,7 +171,7 @@ void compare_with_llama_cpp(const std::string& file, std::span<const Encoding> e
   }
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("the K types and IQ4 lose no more than llama.cpp's quantiser, on rows of several distributions") {
   compare_with_llama_cpp("k", k_types);

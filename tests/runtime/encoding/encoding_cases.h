@@ -22,8 +22,7 @@ class EncodingCases {
     REQUIRE(b.ok());
     return {b->data, b->data + b->size};
   }
-  template <class T>
-  std::vector<T> numbers(const std::string& tensor) {
+  template <class T> std::vector<T> numbers(const std::string& tensor) {
     const std::vector<std::byte> b = bytes(tensor);
     std::vector<T> out(b.size() / sizeof(T));
     std::memcpy(out.data(), b.data(), b.size());
@@ -32,8 +31,7 @@ class EncodingCases {
 
  private:
   static std::shared_ptr<const CheckpointIndex> open(const std::string& name) {
-    Result<CheckpointIndex> r =
-        open_checkpoint(std::string(MODELC_SOURCE_DIR) + "/tests/runtime/encoding/cases/" + name + ".safetensors");
+    Result<CheckpointIndex> r = open_checkpoint(std::string(MODELC_SOURCE_DIR) + "/tests/runtime/encoding/cases/" + name + ".safetensors");
     REQUIRE(r.ok());
     return std::make_shared<CheckpointIndex>(*std::move(r));
   }

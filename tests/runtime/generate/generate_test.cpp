@@ -24,7 +24,8 @@ Tokenizer letter_tokenizer() {
   JsonObject vocabulary;
   for (std::size_t i = 0; i < letters.size(); ++i) vocabulary.set(letters.substr(i, 1), static_cast<std::int64_t>(i));
   const std::string text = R"({"version": "1.0", "pre_tokenizer": {"type": "FixedLength", "length": 1}, "decoder": {"type": "Fuse"},
-    "model": {"type": "WordLevel", "unk_token": ".", "vocab": )" + dump(vocabulary) + "}}";
+    "model": {"type": "WordLevel", "unk_token": ".", "vocab": )" +
+                           dump(vocabulary) + "}}";
   return good(Tokenizer::parse(text));
 }
 
@@ -169,8 +170,7 @@ TEST_CASE("stop strings, also across tokens, and no beginning of one") {
   CHECK(two[0].text == tokenizer.decode(alone(*llama, prompt, up_to(16, 1), 5)));
   CHECK(two[1].text == tokenizer.decode(alone(*llama, prompt, up_to(16, 1), 6)));
   options.count = 3;
-  CHECK(generate_text(*llama, *state, tokenizer, prompt, options).error().message ==
-        "asked for 3 answers, and the state has 2 sequences");
+  CHECK(generate_text(*llama, *state, tokenizer, prompt, options).error().message == "asked for 3 answers, and the state has 2 sequences");
 }
 
 TEST_CASE("a stop finder holds back what may begin a stop string, and nothing else") {

@@ -51,10 +51,9 @@ class Echo final : public Model {
     s.append(cache, rows.x, rows.x, s.at());
     s.attend(rows.x, cache, s.at(), {}, out[0].as({s.tokens(), 1, 4}));
   }
-  const std::vector<EntryDesc> entries_ = {
-      {.name = "forward",
-       .inputs = {{.name = "ids", .dtype = DType::i32, .shape = "[tokens]", .index_bound = 8}},
-       .outputs = {{.name = "y", .shape = "[tokens, 4]"}}}};
+  const std::vector<EntryDesc> entries_ = {{.name = "forward",
+                                            .inputs = {{.name = "ids", .dtype = DType::i32, .shape = "[tokens]", .index_bound = 8}},
+                                            .outputs = {{.name = "y", .shape = "[tokens, 4]"}}}};
 };
 
 std::unique_ptr<Echo> echo() {

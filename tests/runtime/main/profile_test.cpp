@@ -47,7 +47,8 @@ TEST_CASE("the same operation of all layers is one row, a layer is one part") {
 TEST_CASE("the picture says what it shows, and holds nothing that a file could break it with") {
   std::vector<Operation> operations = two_layers();
   operations.push_back({"linear", "model.<b>\"&\x01", "q_proj", 9, 1e9, 0});
-  const std::string svg = profile_svg("A & B <c>", {make_profile("prefill of 8 tokens", 8, operations), make_profile("none", 0, {})}, {1e9, 2e9});
+  const std::string svg =
+      profile_svg("A & B <c>", {make_profile("prefill of 8 tokens", 8, operations), make_profile("none", 0, {})}, {1e9, 2e9});
   CHECK(contains(svg, "A &amp; B &lt;c&gt;"));
   CHECK(contains(svg, "prefill of 8 tokens"));
   CHECK(contains(svg, "model.layers.*.mlp.up_proj"));

@@ -45,17 +45,15 @@ std::string problem(const SamplerOptions& options) {
 TEST_CASE("xoshiro256** gives the published numbers") {
   // From the state 1, 2, 3, 4, as worked out by hand from the definition for the first, and in the authors' C for all.
   Random random(std::array<std::uint64_t, 4>{1, 2, 3, 4});
-  for (const std::uint64_t expected :
-       {11520ull, 0ull, 1509978240ull, 1215971899390074240ull, 1216172134540287360ull, 607988272756665600ull,
-        16172922978634559625ull, 8476171486693032832ull, 10595114339597558777ull, 2904607092377533576ull})
+  for (const std::uint64_t expected : {11520ull, 0ull, 1509978240ull, 1215971899390074240ull, 1216172134540287360ull, 607988272756665600ull,
+                                       16172922978634559625ull, 8476171486693032832ull, 10595114339597558777ull, 2904607092377533576ull})
     CHECK(random.next() == expected);
 }
 
 TEST_CASE("SplitMix64 fills the state from the seed") {
   // The first numbers of SplitMix64 from seed 1234567.
   Random seeded(1234567);
-  Random same(std::array<std::uint64_t, 4>{6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
-                                           4593380528125082431u});
+  Random same(std::array<std::uint64_t, 4>{6457827717110365317u, 3203168211198807973u, 9817491932198370423u, 4593380528125082431u});
   for (int i = 0; i < 100; ++i) CHECK(seeded.next() == same.next());
 }
 
@@ -124,8 +122,7 @@ TEST_CASE("the repetition penalty counts a token once, and the scratch of one ca
   CHECK((*twice)[0].probability == doctest::Approx(std::exp(1.0) / sum).epsilon(1e-12));
   CHECK((*twice)[1].probability == doctest::Approx(std::exp(-4.0) / sum).epsilon(1e-12));
   const auto without = s.distribution(logits);
-  CHECK((*without)[0].probability ==
-        doctest::Approx(std::exp(2.0) / (std::exp(2.0) + std::exp(-2.0) + 1)).epsilon(1e-12));
+  CHECK((*without)[0].probability == doctest::Approx(std::exp(2.0) / (std::exp(2.0) + std::exp(-2.0) + 1)).epsilon(1e-12));
   // A row of another size.
   CHECK(s.distribution(std::vector<float>{1, 1, 1, 1, 1}, std::vector<std::int32_t>{4})->size() == 5);
   CHECK(s.distribution(std::vector<float>{1}, std::vector<std::int32_t>{0})->size() == 1);
@@ -261,16 +258,14 @@ TEST_CASE("options out of range are named") {
     return problem(o);
   };
   const float nan = std::nanf("");
-  CHECK(with([&] { o.temperature = -1; }) ==
-        "sampler option `temperature` is -1: expected 0 (greedy) or a positive number");
+  CHECK(with([&] { o.temperature = -1; }) == "sampler option `temperature` is -1: expected 0 (greedy) or a positive number");
   CHECK(with([&] { o.temperature = nan; }).find("`temperature`") != std::string::npos);
   CHECK(with([&] { o.temperature = infinity; }).find("`temperature`") != std::string::npos);
   CHECK(with([&] { o.top_k = -3; }) == "sampler option `top_k` is -3: expected 0 (all) or a positive number");
   CHECK(with([&] { o.top_p = 1.5f; }) == "sampler option `top_p` is 1.5: expected a number from 0 to 1 (all)");
   CHECK(with([&] { o.top_p = nan; }).find("`top_p`") != std::string::npos);
   CHECK(with([&] { o.min_p = -0.5f; }) == "sampler option `min_p` is -0.5: expected a number from 0 (all) to 1");
-  CHECK(with([&] { o.repetition_penalty = 0; }) ==
-        "sampler option `repetition_penalty` is 0: expected a positive number (1 is off)");
+  CHECK(with([&] { o.repetition_penalty = 0; }) == "sampler option `repetition_penalty` is 0: expected a positive number (1 is off)");
   CHECK(with([&] { o.repetition_penalty = infinity; }).find("`repetition_penalty`") != std::string::npos);
   CHECK(with([&] { o.logit_bias = {{-2, 1.0f}}; }).find("`logit_bias[-2]`") != std::string::npos);
   CHECK(with([&] {
@@ -298,13 +293,11 @@ TEST_CASE("logits that are no numbers, and ids outside the vocabulary") {
   CHECK(sampler(options).sample(std::vector<float>{0, 1, 1}).error().message ==
         "sampler option `logit_bias` names token 3, but the logits are of 3 tokens");
   options.logit_bias = {{0, -infinity}, {1, -infinity}};
-  CHECK(sampler(options).sample(std::vector<float>{0, 1}).error().message ==
-        "sampler option `logit_bias` forbids every token");
+  CHECK(sampler(options).sample(std::vector<float>{0, 1}).error().message == "sampler option `logit_bias` forbids every token");
   options = {};
   options.repetition_penalty = 1.1f;
   for (const std::int32_t id : {-1, 2})
-    CHECK(sampler(options).sample(std::vector<float>{0, 1}, std::vector<std::int32_t>{id}).error().kind ==
-          "sampler-token");
+    CHECK(sampler(options).sample(std::vector<float>{0, 1}, std::vector<std::int32_t>{id}).error().kind == "sampler-token");
 }
 
 TEST_CASE("the same seed gives the same tokens, on every machine") {
@@ -352,8 +345,7 @@ TEST_CASE("what is left equals what the processors of transformers leave") {
     options.min_p = number(*o.find("min_p"));
     options.repetition_penalty = number(*o.find("repetition_penalty"));
     for (const Json& pair : *o.find("logit_bias")->as_array())
-      options.logit_bias.emplace_back(static_cast<std::int32_t>(*(*pair.as_array())[0].as_int()),
-                                      number((*pair.as_array())[1]));
+      options.logit_bias.emplace_back(static_cast<std::int32_t>(*(*pair.as_array())[0].as_int()), number((*pair.as_array())[1]));
     std::vector<float> logits;
     for (const Json& x : *c.find("logits")->as_array()) logits.push_back(number(x));
     std::vector<std::int32_t> history;

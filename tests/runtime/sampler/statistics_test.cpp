@@ -12,15 +12,13 @@ using namespace modelc;
 namespace {
 
 // Probabilities by the definition, each step written out plainly on the whole vocabulary.
-std::vector<double> defined(const SamplerOptions& o, const std::vector<float>& logits,
-                            const std::vector<std::int32_t>& history) {
+std::vector<double> defined(const SamplerOptions& o, const std::vector<float>& logits, const std::vector<std::int32_t>& history) {
   const std::size_t n = logits.size();
   std::vector<double> x(logits.begin(), logits.end());
   for (const auto& [id, bias] : o.logit_bias) x[static_cast<std::size_t>(id)] += static_cast<double>(bias);
   for (std::size_t i = 0; i < n; ++i)
     if (std::find(history.begin(), history.end(), static_cast<std::int32_t>(i)) != history.end())
-      x[i] = x[i] > 0 ? x[i] / static_cast<double>(o.repetition_penalty)
-                      : x[i] * static_cast<double>(o.repetition_penalty);
+      x[i] = x[i] > 0 ? x[i] / static_cast<double>(o.repetition_penalty) : x[i] * static_cast<double>(o.repetition_penalty);
   for (const std::int32_t id : history) x[static_cast<std::size_t>(id)] -= static_cast<double>(o.frequency_penalty);
   for (std::size_t i = 0; i < n; ++i)
     if (std::find(history.begin(), history.end(), static_cast<std::int32_t>(i)) != history.end())
@@ -36,8 +34,7 @@ std::vector<double> defined(const SamplerOptions& o, const std::vector<float>& l
     return p;
   };
   if (o.top_k > 0) {
-    for (std::size_t i = 0; i < n; ++i)
-      in[i] = std::count_if(x.begin(), x.end(), [&](double other) { return other > x[i]; }) < o.top_k;
+    for (std::size_t i = 0; i < n; ++i) in[i] = std::count_if(x.begin(), x.end(), [&](double other) { return other > x[i]; }) < o.top_k;
   }
   if (o.top_p < 1) {
     const std::vector<double> p = probabilities();

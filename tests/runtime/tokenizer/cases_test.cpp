@@ -110,8 +110,7 @@ TEST_CASE("what is no UTF-8 is read as Python reads it") {
     const std::string& hex = *row.find("bytes")->as_string();
     CAPTURE(hex);
     std::string bytes;
-    for (std::size_t i = 0; i < hex.size(); i += 2)
-      bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+    for (std::size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
     const std::string& text = *row.find("text")->as_string();
     CHECK(utf8::replace_invalid(bytes) == text);
     CHECK(*tokenizer->encode(bytes) == *tokenizer->encode(text));
@@ -139,8 +138,7 @@ TEST_CASE("long words take no quadratic time, and are cut as short ones are") {
     }
   }
   for (const char* stem : {"bert", "bert_cased", "t5", "clip", "marked_bpe", "word_level"}) {
-    const Result<Tokenizer> tokenizer =
-        Tokenizer::load(source + "/tests/runtime/tokenizer/cases/" + stem + ".tokenizer.json");
+    const Result<Tokenizer> tokenizer = Tokenizer::load(source + "/tests/runtime/tokenizer/cases/" + stem + ".tokenizer.json");
     REQUIRE(tokenizer);
     for (const std::string unit : {"a", " ", "!", "ab", "\xCC\x81"}) {
       std::string text;
@@ -154,8 +152,7 @@ TEST_CASE("one tokenizer in several threads") {
   const Result<Tokenizer> tokenizer = Tokenizer::load(source + "/examples/tiny/tokenizer.json");
   REQUIRE(tokenizer);
   std::vector<std::string> texts;
-  for (int i = 0; i < 300; ++i)
-    texts.push_back("word" + std::to_string(i * 7919 % 300) + " and another one, it's " + std::to_string(i));
+  for (int i = 0; i < 300; ++i) texts.push_back("word" + std::to_string(i * 7919 % 300) + " and another one, it's " + std::to_string(i));
   std::vector<std::vector<std::int32_t>> expected;
   for (const std::string& t : texts) expected.push_back(*tokenizer->encode(t));
   std::vector<int> wrong(4, 0);
@@ -164,8 +161,7 @@ TEST_CASE("one tokenizer in several threads") {
     threads.emplace_back([&, n] {
       for (int round = 0; round < 10; ++round)
         for (std::size_t i = 0; i < texts.size(); ++i)
-          if (*tokenizer->encode(texts[(i * (n + 1)) % texts.size()]) != expected[(i * (n + 1)) % texts.size()])
-            ++wrong[n];
+          if (*tokenizer->encode(texts[(i * (n + 1)) % texts.size()]) != expected[(i * (n + 1)) % texts.size()]) ++wrong[n];
     });
   for (std::thread& t : threads) t.join();
   CHECK(wrong == std::vector<int>(4, 0));

@@ -111,7 +111,9 @@ TEST_CASE("every name of a way to cut words gives the ids of llama.cpp") {
       CAPTURE(*name.as_string());
       MetadataBuilder builder;
       builder.add_string("tokenizer.ggml.model", "gpt2").add_string("tokenizer.ggml.pre", *name.as_string());
-      builder.add_strings("tokenizer.ggml.tokens", tokens).add_strings("tokenizer.ggml.merges", merges).add_i32s("tokenizer.ggml.token_type", types);
+      builder.add_strings("tokenizer.ggml.tokens", tokens)
+          .add_strings("tokenizer.ggml.merges", merges)
+          .add_i32s("tokenizer.ggml.token_type", types);
       const Result<Tokenizer> tokenizer = Tokenizer::from_metadata(builder.build());
       REQUIRE_MESSAGE(tokenizer, tokenizer.error().text());
       ++names;
@@ -132,7 +134,8 @@ TEST_CASE("words in parts, marked where they begin") {
     std::string& t = converted.tokens[i];
     if (converted.types[i] == 1) t = t.starts_with("##") ? t.substr(2) : "\xE2\x96\x81" + t;
   }
-  converted.builder.add_u32("tokenizer.ggml.cls_token_id", converted.id("[CLS]")).add_u32("tokenizer.ggml.seperator_token_id", converted.id("[SEP]"));
+  converted.builder.add_u32("tokenizer.ggml.cls_token_id", converted.id("[CLS]"))
+      .add_u32("tokenizer.ggml.seperator_token_id", converted.id("[SEP]"));
   converted.builder.add_u32("tokenizer.ggml.unknown_token_id", converted.id("[UNK]"));
   const Metadata metadata = converted.metadata("bert");
   const Result<Tokenizer> tokenizer = Tokenizer::from_metadata(metadata);
@@ -141,8 +144,8 @@ TEST_CASE("words in parts, marked where they begin") {
   for (const Json& c : *cases.find("cases")->as_array()) {
     const std::string& text = *c.find("text")->as_string();
     // The format cannot say that the mark itself goes on with a word, nor that words have less than 100 characters (40 here).
-    if (text.find("\xE2\x96\x81") == std::string::npos &&
-        text.find("xxxxx") == std::string::npos && text.find("ababab") == std::string::npos)
+    if (text.find("\xE2\x96\x81") == std::string::npos && text.find("xxxxx") == std::string::npos &&
+        text.find("ababab") == std::string::npos)
       CHECK(*tokenizer->encode(text) == ids_of(*c.find("ids_with_special")));
   }
 }

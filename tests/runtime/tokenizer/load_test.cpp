@@ -10,14 +10,13 @@ namespace {
 // A file in which each stage stands on a line of its own; BPE over a, b, c, ab, abc.
 struct File {
   std::string added = "[]", normalizer = "null", pre_tokenizer = "null", post_processor = "null", decoder = "null";
-  std::string model =
-      R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4}, "merges": ["a b", "ab c"]})";
+  std::string model = R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4}, "merges": ["a b", "ab c"]})";
   std::string rest;
 
   std::string text() const {
     return "{\"version\": \"1.0\",\n\"added_tokens\": " + added + ",\n\"normalizer\": " + normalizer +
-           ",\n\"pre_tokenizer\": " + pre_tokenizer + ",\n\"post_processor\": " + post_processor +
-           ",\n\"decoder\": " + decoder + ",\n\"model\": " + model + rest + "}";
+           ",\n\"pre_tokenizer\": " + pre_tokenizer + ",\n\"post_processor\": " + post_processor + ",\n\"decoder\": " + decoder +
+           ",\n\"model\": " + model + rest + "}";
   }
 };
 
@@ -50,14 +49,11 @@ TEST_CASE("a stage that is not carried out is refused by its type and line") {
   f.normalizer = R"({"type": "Transliterate"})";
   CHECK(refused(f, "tokenizer-unsupported") == "t.json:3: normalizer: the type \"Transliterate\" is not carried out");
   f = {};
-  f.pre_tokenizer =
-      "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Whitespace\"},\n{\"type\": \"Syllables\"}]}";
-  CHECK(refused(f, "tokenizer-unsupported") ==
-        "t.json:5: pre_tokenizer.pretokenizers[1]: the type \"Syllables\" is not carried out");
+  f.pre_tokenizer = "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Whitespace\"},\n{\"type\": \"Syllables\"}]}";
+  CHECK(refused(f, "tokenizer-unsupported") == "t.json:5: pre_tokenizer.pretokenizers[1]: the type \"Syllables\" is not carried out");
   f = {};
   f.post_processor = R"({"type": "Interleave"})";
-  CHECK(refused(f, "tokenizer-unsupported") ==
-        "t.json:5: post_processor: the type \"Interleave\" is not carried out");
+  CHECK(refused(f, "tokenizer-unsupported") == "t.json:5: post_processor: the type \"Interleave\" is not carried out");
   f = {};
   f.decoder = R"({"type": "Rot13"})";
   CHECK(refused(f, "tokenizer-unsupported") == "t.json:6: decoder: the type \"Rot13\" is not carried out");
@@ -78,8 +74,7 @@ TEST_CASE("members of the stages out of range") {
         "t.json:3: normalizer.precompiled_charsmap: the table of replacements says that its trie has 4294967295 bytes, of 2 "
         "that follow");
   f.normalizer = R"({"type": "Precompiled", "precompiled_charsmap": "*"})";
-  CHECK(refused(f, "tokenizer-charsmap") ==
-        "t.json:3: normalizer.precompiled_charsmap: the table of replacements is not base64");
+  CHECK(refused(f, "tokenizer-charsmap") == "t.json:3: normalizer.precompiled_charsmap: the table of replacements is not base64");
   f = {};
   f.pre_tokenizer = R"({"type": "Metaspace", "replacement": "_", "add_prefix_space": false})";
   CHECK(refused(f, "tokenizer-field") ==
@@ -87,8 +82,7 @@ TEST_CASE("members of the stages out of range") {
   f.pre_tokenizer = R"({"type": "Metaspace", "replacement": "__"})";
   CHECK(refused(f, "tokenizer-field") == "t.json:4: pre_tokenizer.replacement: expected one character, found \"__\"");
   f.pre_tokenizer = R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "last"})";
-  CHECK(refused(f, "tokenizer-unsupported") ==
-        "t.json:4: pre_tokenizer.prepend_scheme: the scheme \"last\" is not known");
+  CHECK(refused(f, "tokenizer-unsupported") == "t.json:4: pre_tokenizer.prepend_scheme: the scheme \"last\" is not known");
   f.pre_tokenizer = R"({"type": "FixedLength", "length": 0})";
   CHECK(refused(f, "tokenizer-field") == "t.json:4: pre_tokenizer.length: expected a length of 1 or more");
   f = {};
@@ -106,17 +100,13 @@ TEST_CASE("members of the stages out of range") {
 TEST_CASE("models of words and of scores") {
   File f;
   f.model = R"({"type": "Unigram", "vocab": []})";
-  CHECK(refused(f, "tokenizer-field") ==
-        "t.json:7: model.vocab: expected an array of tokens with their scores, [\"a\", -2.5]");
+  CHECK(refused(f, "tokenizer-field") == "t.json:7: model.vocab: expected an array of tokens with their scores, [\"a\", -2.5]");
   f.model = R"({"type": "Unigram", "vocab": [["a", "b"]]})";
-  CHECK(refused(f, "tokenizer-vocabulary") ==
-        "t.json:7: model.vocab[0]: expected a token with its score, [\"a\", -2.5]");
+  CHECK(refused(f, "tokenizer-vocabulary") == "t.json:7: model.vocab[0]: expected a token with its score, [\"a\", -2.5]");
   f.model = R"({"type": "Unigram", "vocab": [["a", -1], ["a", -2]]})";
-  CHECK(refused(f, "tokenizer-vocabulary") ==
-        "t.json:7: model.vocab[1]: the token \"a\" stands in the vocabulary before");
+  CHECK(refused(f, "tokenizer-vocabulary") == "t.json:7: model.vocab[1]: the token \"a\" stands in the vocabulary before");
   f.model = R"({"type": "Unigram", "vocab": [["a", -1]], "unk_id": 7})";
-  CHECK(refused(f, "tokenizer-vocabulary") ==
-        "t.json:7: model.unk_id: the vocabulary has no id 7, its largest is 0");
+  CHECK(refused(f, "tokenizer-vocabulary") == "t.json:7: model.unk_id: the vocabulary has no id 7, its largest is 0");
   f.model = R"({"type": "Unigram", "vocab": [["a", -1], ["b", -2], ["ab", -4], ["ba", -2.5]]})";
   const Tokenizer unigram = accepted(f);
   CHECK(*unigram.encode("aba") == Ids{0, 3});
@@ -126,8 +116,7 @@ TEST_CASE("models of words and of scores") {
   CHECK(unknown.error().kind == "tokenizer-text");
   CHECK(unknown.error().message == "no token covers \"x\", and the file names no unk_id");
   f.model = R"({"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "?"})";
-  CHECK(refused(f, "tokenizer-vocabulary") ==
-        "t.json:7: model.unk_token: the token \"?\" is not in the vocabulary");
+  CHECK(refused(f, "tokenizer-vocabulary") == "t.json:7: model.unk_token: the token \"?\" is not in the vocabulary");
   f.model = R"({"type": "WordPiece", "vocab": {"a": 0, "?": 1, "##b": 2, "##bc": 3}, "unk_token": "?",
                "continuing_subword_prefix": "##", "max_input_chars_per_word": 4})";
   const Tokenizer pieces = accepted(f);
@@ -143,8 +132,7 @@ TEST_CASE("options that are not carried out are refused") {
     f.model = R"({"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [], )" + more + "}";
   };
   model("\"dropout\": 0.1");
-  CHECK(refused(f, "tokenizer-unsupported") ==
-        "t.json:7: model.dropout: merging with dropout, at random, is not carried out");
+  CHECK(refused(f, "tokenizer-unsupported") == "t.json:7: model.dropout: merging with dropout, at random, is not carried out");
   model("\"new_thing\": 1");
   CHECK(refused(f, "tokenizer-unsupported") ==
         "t.json:7: model.new_thing: this member is not known, so what it asks for is not carried out");
@@ -154,15 +142,12 @@ TEST_CASE("options that are not carried out are refused") {
   accepted(f);
   f = {};
   f.pre_tokenizer = R"({"type": "Split", "pattern": {"String": "a"}, "behavior": "Sometimes", "invert": false})";
-  CHECK(refused(f, "tokenizer-unsupported") ==
-        "t.json:4: pre_tokenizer.behavior: the behavior \"Sometimes\" is not known");
+  CHECK(refused(f, "tokenizer-unsupported") == "t.json:4: pre_tokenizer.behavior: the behavior \"Sometimes\" is not known");
   f.pre_tokenizer = R"({"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated", "invert": false})";
-  CHECK(refused(f, "tokenizer-unsupported") ==
-        "t.json:4: pre_tokenizer.pattern: an empty string to look for is not carried out");
+  CHECK(refused(f, "tokenizer-unsupported") == "t.json:4: pre_tokenizer.pattern: an empty string to look for is not carried out");
   f = {};
   f.decoder = R"({"type": "Replace", "pattern": {"Regex": "a+"}, "content": "b"})";
-  CHECK(refused(f, "tokenizer-unsupported") ==
-        "t.json:6: decoder: a regular expression in a decoder is not carried out");
+  CHECK(refused(f, "tokenizer-unsupported") == "t.json:6: decoder: a regular expression in a decoder is not carried out");
   f = {};
   f.rest = ",\n\"version\": \"2.0\"";
   CHECK(!Tokenizer::parse(f.text()));  // twice
@@ -181,11 +166,9 @@ TEST_CASE("fields that are missing or of the wrong kind") {
   CHECK(refused(f, "tokenizer-field") == "t.json:3: normalizer.prepend: expected a string, found a whole number");
   f = {};
   f.pre_tokenizer = R"({"type": "ByteLevel", "add_prefix_space": "no"})";
-  CHECK(refused(f, "tokenizer-field") ==
-        "t.json:4: pre_tokenizer.add_prefix_space: expected true or false, found a string");
+  CHECK(refused(f, "tokenizer-field") == "t.json:4: pre_tokenizer.add_prefix_space: expected true or false, found a string");
   f.pre_tokenizer = R"({"type": "Split", "pattern": "a", "behavior": "Isolated", "invert": false})";
-  CHECK(refused(f, "tokenizer-field") ==
-        "t.json:4: pre_tokenizer.pattern: expected {\"String\": ...} or {\"Regex\": ...}");
+  CHECK(refused(f, "tokenizer-field") == "t.json:4: pre_tokenizer.pattern: expected {\"String\": ...} or {\"Regex\": ...}");
   f = {};
   f.post_processor = R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}],
                          "pair": [], "special_tokens": {}})";
@@ -194,14 +177,12 @@ TEST_CASE("fields that are missing or of the wrong kind") {
         "special_tokens does not have it");
   f.post_processor = R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "B", "type_id": 0}}],
                          "special_tokens": {}})";
-  CHECK(refused(f, "tokenizer-field") ==
-        "t.json:5: post_processor.single[0].Sequence: the template of one text names the sequence \"B\"");
+  CHECK(refused(f, "tokenizer-field") == "t.json:5: post_processor.single[0].Sequence: the template of one text names the sequence \"B\"");
   f = {};
   f.decoder = R"({"type": "Strip", "content": "ab", "start": 1, "stop": 0})";
   CHECK(refused(f, "tokenizer-field") == "t.json:6: decoder.content: expected one character, found \"ab\"");
   f.decoder = R"({"type": "Strip", "content": "a", "start": -1, "stop": 0})";
-  CHECK(refused(f, "tokenizer-field") ==
-        "t.json:6: decoder.start: expected a whole number from 0 to 2147483646, found another");
+  CHECK(refused(f, "tokenizer-field") == "t.json:6: decoder.start: expected a whole number from 0 to 2147483646, found another");
   f = {};
   f.added = R"([{"id": 9, "content": "x"}])";
   CHECK(refused(f, "tokenizer-field") == "t.json:2: added_tokens[0]: has no member \"single_word\"");
@@ -220,22 +201,18 @@ TEST_CASE("vocabularies and merges that do not fit") {
     f.model = R"({"type": "BPE", "vocab": )" + vocab + ", \"merges\": " + merges + more + "}";
     return refused(f, "tokenizer-vocabulary");
   };
-  CHECK(model(R"({"a": 0, "b": 0})", "[]") ==
-        "t.json:7: model.vocab[\"b\"]: the id 0 is that of another token too, \"a\"");
+  CHECK(model(R"({"a": 0, "b": 0})", "[]") == "t.json:7: model.vocab[\"b\"]: the id 0 is that of another token too, \"a\"");
   CHECK(model(R"({"a": -1})", "[]") == "t.json:7: model.vocab[\"a\"]: expected an id from 0 to 1048575");
   CHECK(model(R"({"a": 4000000000})", "[]") == "t.json:7: model.vocab[\"a\"]: expected an id from 0 to 1048575");
   CHECK(model(R"({"a": 0.5})", "[]") == "t.json:7: model.vocab[\"a\"]: expected an id from 0 to 1048575");
   CHECK(model(R"({"a": 0})", "[\"a b\"]") == "t.json:7: model.merges[0]: the token \"b\" is not in the vocabulary");
-  CHECK(model(R"({"a": 0, "b": 1})", "[\n\"a b\"]") ==
-        "t.json:8: model.merges[0]: the token \"ab\" is not in the vocabulary");
-  CHECK(model(R"({"a": 0})", "[\"a\"]") ==
-        "t.json:7: model.merges[0]: expected two tokens with one space between them, found \"a\"");
+  CHECK(model(R"({"a": 0, "b": 1})", "[\n\"a b\"]") == "t.json:8: model.merges[0]: the token \"ab\" is not in the vocabulary");
+  CHECK(model(R"({"a": 0})", "[\"a\"]") == "t.json:7: model.merges[0]: expected two tokens with one space between them, found \"a\"");
   CHECK(model(R"({"a": 0})", "[\"a a a\"]") ==
         "t.json:7: model.merges[0]: expected two tokens with one space between them, found \"a a a\"");
   CHECK(model(R"({"a": 0, "aa": 1})", "[\"#version: 0.2\", [\"a\", \"a\"], [\"a\"]]") ==
         "t.json:7: model.merges[2]: expected \"a b\" or [\"a\", \"b\"]");
-  CHECK(model(R"({"a": 0})", "[]", R"(, "unk_token": "?")") ==
-        "t.json:7: model.unk_token: the token \"?\" is not in the vocabulary");
+  CHECK(model(R"({"a": 0})", "[]", R"(, "unk_token": "?")") == "t.json:7: model.unk_token: the token \"?\" is not in the vocabulary");
   f.model = R"({"type": "BPE", "vocab": [], "merges": []})";
   CHECK(refused(f, "tokenizer-field") == "t.json:7: model.vocab: expected an object from tokens to ids");
   f.model = R"({"type": "BPE", "vocab": {}, "merges": {}})";
@@ -244,11 +221,9 @@ TEST_CASE("vocabularies and merges that do not fit") {
 
 TEST_CASE("merges in both spellings, with and without a type") {
   File f;
-  for (const char* merges :
-       {R"(["a b", "ab c"])", R"([["a", "b"], ["ab", "c"]])", R"(["#version: 0.2", "a b", "ab c"])"}) {
+  for (const char* merges : {R"(["a b", "ab c"])", R"([["a", "b"], ["ab", "c"]])", R"(["#version: 0.2", "a b", "ab c"])"}) {
     for (const char* type : {"\"type\": \"BPE\", ", ""}) {
-      f.model = "{" + std::string(type) + R"("vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4}, "merges": )" +
-                merges + "}";
+      f.model = "{" + std::string(type) + R"("vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4}, "merges": )" + merges + "}";
       CHECK(*accepted(f).encode("abcabab") == Ids{4, 3, 3});
     }
   }
@@ -257,8 +232,7 @@ TEST_CASE("merges in both spellings, with and without a type") {
 TEST_CASE("unknown characters") {
   File f;
   const auto encode = [&](const std::string& more, const std::string& text) {
-    f.model = R"({"type": "BPE", "vocab": {"a": 0, "?": 1, "<0xC3>": 2, "<0xA9>": 3, "<0xE6>": 4}, "merges": [])" +
-              more + "}";
+    f.model = R"({"type": "BPE", "vocab": {"a": 0, "?": 1, "<0xC3>": 2, "<0xA9>": 3, "<0xE6>": 4}, "merges": [])" + more + "}";
     return *accepted(f).encode(text);
   };
   CHECK(encode("", "axya") == Ids{0, 0});

@@ -43,8 +43,7 @@ TEST_CASE("short and long words are merged alike") {
     MergeTable merges;
     std::int32_t symbols = 3;
     for (std::uint32_t rank = 0; rank < 40; ++rank) {
-      const std::int32_t left = below(static_cast<std::uint32_t>(symbols)),
-                         right = below(static_cast<std::uint32_t>(symbols));
+      const std::int32_t left = below(static_cast<std::uint32_t>(symbols)), right = below(static_cast<std::uint32_t>(symbols));
       if (merges.find(left, right).rank != MergeTable::none) continue;
       merges.set(left, right, {(rank * 17) % 41, symbols++});
     }
@@ -180,8 +179,7 @@ TEST_CASE("lower case and properties") {
   CHECK(unicode::category(0x378) == "Cn");
   for (const char32_t c : {U' ', U'\t', U'\u0085', U'\u00a0', U'\u3000', U'\u2028'}) CHECK(unicode::is_space(c));
   for (const char32_t c : {U'a', U'\u180e', U'\u200b', U'\ufeff', U'\x1c'}) CHECK(!unicode::is_space(c));
-  for (const char32_t c : {U'a', U'_', U'9', U'\u0301', U'\u6cb3', U'\u2167', U'\u203f', U'\u200d', U'\u24b6'})
-    CHECK(unicode::is_word(c));
+  for (const char32_t c : {U'a', U'_', U'9', U'\u0301', U'\u6cb3', U'\u2167', U'\u203f', U'\u200d', U'\u24b6'}) CHECK(unicode::is_word(c));
   for (const char32_t c : {U'-', U' ', U'\u00b2', U'\u2460', U'\U0001F600'}) CHECK(!unicode::is_word(c));
   for (const char32_t c : {U'7', U'\u00bd', U'\u2167', U'\u0663', U'\u2460'}) CHECK(unicode::is_numeric(c));
   CHECK(!unicode::is_numeric(U'\u4e00'));

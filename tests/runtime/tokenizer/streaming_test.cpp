@@ -8,8 +8,8 @@ using namespace modelc;
 namespace {
 
 Tokenizer with_decoder(const std::string& decoder, const std::string& vocab) {
-  Result<Tokenizer> loaded = Tokenizer::parse(
-      "{\"decoder\": " + decoder + ", \"model\": {\"type\": \"BPE\", \"vocab\": " + vocab + ", \"merges\": []}}");
+  Result<Tokenizer> loaded =
+      Tokenizer::parse("{\"decoder\": " + decoder + ", \"model\": {\"type\": \"BPE\", \"vocab\": " + vocab + ", \"merges\": []}}");
   REQUIRE_MESSAGE(loaded, loaded.error().text());
   return std::move(*loaded);
 }
@@ -57,8 +57,7 @@ TEST_CASE("after the end it begins anew") {
 }
 
 TEST_CASE("byte fallback, and a space taken off the front") {
-  const Tokenizer t =
-      with_decoder(llama2, R"({"▁a": 0, "b": 1, "<0xC3>": 2, "<0xA9>": 3, "▁": 4, "<0x41>": 5, "<0xZZ>": 6})");
+  const Tokenizer t = with_decoder(llama2, R"({"▁a": 0, "b": 1, "<0xC3>": 2, "<0xA9>": 3, "▁": 4, "<0x41>": 5, "<0xZZ>": 6})");
   CHECK(pieces(t, {0, 1, 0}) == Pieces{"a", "b", " a", ""});
   CHECK(pieces(t, {4, 0}) == Pieces{"", " a", ""});
   CHECK(pieces(t, {2, 3, 5}) == Pieces{"", "é", "A", ""});
@@ -74,8 +73,7 @@ TEST_CASE("strip at both ends waits for the end") {
   const Tokenizer each = with_decoder(R"({"type": "Strip", "content": "_", "start": 1, "stop": 1})", vocab);
   CHECK(pieces(each, {2, 1, 3}) == Pieces{"a", "a", "", ""});
   const Tokenizer fused = with_decoder(
-      R"({"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "Strip", "content": "_", "start": 1, "stop": 2}]})",
-      vocab);
+      R"({"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "Strip", "content": "_", "start": 1, "stop": 2}]})", vocab);
   CHECK(pieces(fused, {0, 1, 0, 0, 0}) == Pieces{"", "a", "", "", "_", ""});
   CHECK(pieces(fused, {1, 0, 1, 2}) == Pieces{"a", "", "_a", "_a", ""});
   for (const auto& ids : {std::vector<std::int32_t>{0, 1, 0, 0, 0}, {3, 3, 3}, {2, 2, 2}, {1}, {}}) {

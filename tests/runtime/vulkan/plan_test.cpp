@@ -21,8 +21,11 @@ DeviceDescription discrete() {
   d.kind = DeviceKind::discrete;
   d.version_minor = 3;
   d.heaps = {{24 * gib, true}, {32 * gib, false}, {256 * mib, true}};
-  d.types = {{1, false, false, false, false}, {0, true, false, false, false}, {1, false, true, true, false},
-             {1, false, true, true, true},    {2, true, true, true, false}};
+  d.types = {{1, false, false, false, false},
+             {0, true, false, false, false},
+             {1, false, true, true, false},
+             {1, false, true, true, true},
+             {2, true, true, true, false}};
   d.queues = {{16, true, true, true}, {2, false, true, false}, {8, true, true, false}};
   d.max_storage_range = 4 * gib - 1;
   d.max_allocation = 4 * gib - 4096;
@@ -106,7 +109,8 @@ TEST_CASE("subgroups of every size; without full ones, or masked, none") {
     CHECK(plan_device(d)->subgroup == 0);
   }
   CHECK(plan_device(discrete(), {.masked = {"subgroup"}})->subgroup == 0);
-  CHECK(plan_device(discrete(), {.masked = {"float16"}})->features == (needs_subgroup | needs_int8 | needs_int16 | needs_storage16 | needs_storage8));
+  CHECK(plan_device(discrete(), {.masked = {"float16"}})->features ==
+        (needs_subgroup | needs_int8 | needs_int16 | needs_storage16 | needs_storage8));
   // Wider than a workgroup may be: none.
   DeviceDescription d = discrete();
   d.max_group_size = d.max_group_x = 64;
@@ -136,10 +140,16 @@ TEST_CASE("what a device lacks is said with both numbers") {
   CHECK(message([](auto& d) { d.version_minor = 1; }) == "a discrete card: it has Vulkan 1.1; 1.2 is needed");
   CHECK(message([](auto& d) { d.max_push_bytes = 64; }) == "a discrete card: it has 64 bytes of push constants; 128 are needed");
   CHECK(message([](auto& d) { d.max_group_size = 32; }) == "a discrete card: its workgroups have at most 32 invocations; 64 are needed");
-  CHECK(message([](auto& d) { d.shared_bytes = 4096; }) == "a discrete card: a workgroup has 4,096 bytes of shared memory; 8,448 are needed");
-  CHECK(message([](auto& d) { for (auto& q : d.queues) q.compute = false; }) == "a discrete card: none of its queues computes");
-  CHECK(message([](auto& d) { for (auto& t : d.types) t.host_visible = false; }) == "a discrete card: the host sees none of its memory");
-  CHECK(message([](auto& d) { d.max_storage_range = 4096; }) == "a discrete card: a shader sees 4,096 bytes of a buffer; 65,536 are needed");
+  CHECK(message([](auto& d) { d.shared_bytes = 4096; }) ==
+        "a discrete card: a workgroup has 4,096 bytes of shared memory; 8,448 are needed");
+  CHECK(message([](auto& d) {
+          for (auto& q : d.queues) q.compute = false;
+        }) == "a discrete card: none of its queues computes");
+  CHECK(message([](auto& d) {
+          for (auto& t : d.types) t.host_visible = false;
+        }) == "a discrete card: the host sees none of its memory");
+  CHECK(message([](auto& d) { d.max_storage_range = 4096; }) ==
+        "a discrete card: a shader sees 4,096 bytes of a buffer; 65,536 are needed");
 }
 
 TEST_CASE("workgroups over the limit of an axis go on along the next, and few are too many") {
@@ -200,7 +210,8 @@ TEST_CASE("a file of pipelines comes back whole, and not at all when it is damag
     damaged[i] ^= std::byte{0x10};
     CHECK(!unpack_cache(d, damaged).has_value());
   }
-  for (const std::size_t n : {std::size_t{0}, std::size_t{10}, file.size() - 1}) CHECK(!unpack_cache(d, std::span(file).first(n)).has_value());
+  for (const std::size_t n : {std::size_t{0}, std::size_t{10}, file.size() - 1})
+    CHECK(!unpack_cache(d, std::span(file).first(n)).has_value());
   DeviceDescription other = d;
   other.driver_version = 7;
   CHECK(!unpack_cache(other, file).has_value());

@@ -23,8 +23,7 @@ struct Settings {
 
 // y = Σ_j p_j v_j with p = softmax_j(cap(scale · q·k_j) + bias_j) over the keys that are seen; the sink is one more
 // logit, whose value is 0. A query that sees nothing gives 0.
-void attend_one(const float* q, std::size_t d, const std::vector<Key>& keys, const Settings& s, float* y,
-                std::size_t dv, DType dtype) {
+void attend_one(const float* q, std::size_t d, const std::vector<Key>& keys, const Settings& s, float* y, std::size_t dv, DType dtype) {
   std::vector<double> logits;
   double largest = s.sink.value_or(-INFINITY);
   for (const Key& key : keys) {
@@ -90,8 +89,7 @@ Status attend_state(Call& c, const Mask& mask) {
     const auto slot = cache.slots.find(segment.slot);
     if (cache.kind == StateKind::cross_cache && slot == cache.slots.end())
       return Error{"state",
-                   "attend: nothing has been set in the state " + c.op.member + " for slot " +
-                       std::to_string(segment.slot),
+                   "attend: nothing has been set in the state " + c.op.member + " for slot " + std::to_string(segment.slot),
                    {"an entry of the model sets it; that comes before the sequence's first token"},
                    ""};
     const std::int64_t rows = rows_of(cache, segment);
@@ -102,8 +100,7 @@ Status attend_state(Call& c, const Mask& mask) {
         const std::size_t row = static_cast<std::size_t>(j) * kv_heads + h / group;
         keys.push_back({slot->second.k.data() + row * d, slot->second.v.data() + row * dv, 0});
       }
-      attend_one(q.reals.data() + (t * heads + h) * d, d, keys, settings_of(c, h),
-                 y.reals.data() + (t * heads + h) * dv, dv, y.dtype);
+      attend_one(q.reals.data() + (t * heads + h) * d, d, keys, settings_of(c, h), y.reals.data() + (t * heads + h) * dv, dv, y.dtype);
     }
   }
   return {};
@@ -115,8 +112,7 @@ Status attend_plain(Call& c, const Mask& mask) {
   Array& y = c.out();
   const std::size_t rank = q.shape.size();
   const auto n = static_cast<std::size_t>(q.shape[rank - 3]), m = static_cast<std::size_t>(k.shape[rank - 3]);
-  const auto heads = static_cast<std::size_t>(q.shape[rank - 2]),
-             kv_heads = static_cast<std::size_t>(k.shape[rank - 2]);
+  const auto heads = static_cast<std::size_t>(q.shape[rank - 2]), kv_heads = static_cast<std::size_t>(k.shape[rank - 2]);
   const auto d = static_cast<std::size_t>(q.shape[rank - 1]), dv = static_cast<std::size_t>(v.shape[rank - 1]);
   const std::size_t group = heads / kv_heads;
   const Shape lead(q.shape.begin(), q.shape.end() - 3);
@@ -136,11 +132,9 @@ Status attend_plain(Call& c, const Mask& mask) {
           if (c.batch != nullptr && c.batch->sequence[i] != c.batch->sequence[j]) continue;
           if (c.has(5) && c.in(5).integers[b * m + j] == 0) continue;
           Shape at = index;
-          at.insert(at.end(),
-                    {static_cast<std::int64_t>(h), static_cast<std::int64_t>(i), static_cast<std::int64_t>(j)});
+          at.insert(at.end(), {static_cast<std::int64_t>(h), static_cast<std::int64_t>(i), static_cast<std::int64_t>(j)});
           const std::size_t row = (b * m + j) * kv_heads + h / group;
-          keys.push_back(
-              {k.reals.data() + row * d, v.reals.data() + row * dv, bias != nullptr ? bias->reals[at_bias(at)] : 0.0});
+          keys.push_back({k.reals.data() + row * d, v.reals.data() + row * dv, bias != nullptr ? bias->reals[at_bias(at)] : 0.0});
         }
         const std::size_t row = (b * n + i) * heads + h;
         attend_one(q.reals.data() + row * d, d, keys, settings_of(c, h), y.reals.data() + row * dv, dv, y.dtype);
@@ -186,8 +180,7 @@ Status attend_latent(Call& c) {
         double dot = 0;
         for (std::size_t i = 0; i < n; ++i)
           dot += q_nope.reals[(t * heads + h) * n + i] * raised(h * (n + v) + i, slot->second.k.data() + j * rank);
-        for (std::size_t i = 0; i < r; ++i)
-          dot += double{q_rope.reals[(t * heads + h) * r + i]} * slot->second.v[j * r + i];
+        for (std::size_t i = 0; i < r; ++i) dot += double{q_rope.reals[(t * heads + h) * r + i]} * slot->second.v[j * r + i];
         logits.push_back(scale * dot);
       }
       const double largest = *std::max_element(logits.begin(), logits.end());
@@ -195,8 +188,7 @@ Status attend_latent(Call& c) {
       for (double& logit : logits) total += logit = std::exp(logit - largest);
       for (std::size_t i = 0; i < v; ++i) {
         double sum = 0;
-        for (std::size_t j = 0; j < logits.size(); ++j)
-          sum += logits[j] * raised(h * (n + v) + n + i, slot->second.k.data() + j * rank);
+        for (std::size_t j = 0; j < logits.size(); ++j) sum += logits[j] * raised(h * (n + v) + n + i, slot->second.k.data() + j * rank);
         y.reals[(t * heads + h) * v + i] = round_to(y.dtype, sum / total);
       }
     }
@@ -215,9 +207,8 @@ Status append(Call& c) {
     const auto start = static_cast<std::size_t>(g.start), tokens = static_cast<std::size_t>(g.tokens);
     if (rows.k.size() < start * k_row)
       return Error{"state",
-                   "append: slot " + std::to_string(g.slot) + " goes on at position " + std::to_string(g.start) +
-                       ", but the state " + c.op.member + " has only " + std::to_string(rows.k.size() / k_row) +
-                       " rows of it",
+                   "append: slot " + std::to_string(g.slot) + " goes on at position " + std::to_string(g.start) + ", but the state " +
+                       c.op.member + " has only " + std::to_string(rows.k.size() / k_row) + " rows of it",
                    {},
                    ""};
     rows.k.resize(start * k_row);

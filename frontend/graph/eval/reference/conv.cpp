@@ -17,8 +17,8 @@ struct Settings {
 // Sizes that are known only when it runs: an axis that the kernel does not fit in.
 Status too_short(const Call& c, std::int64_t size, std::int64_t span) {
   return Error{"conv-size",
-               std::string(info(c.op.kind).name) + ": an axis of x is " + std::to_string(size) +
-                   " with padding, and the kernel spans " + std::to_string(span),
+               std::string(info(c.op.kind).name) + ": an axis of x is " + std::to_string(size) + " with padding, and the kernel spans " +
+                   std::to_string(span),
                {},
                ""};
 }
@@ -45,8 +45,7 @@ Status conv(Call& c) {
     for (std::int64_t channel = 0; channel < in_group; ++channel) {
       const std::size_t row = static_cast<std::size_t>(at[1] * in_group + channel) * count_of(kernel);
       for_each_index(kernel, [&](const Shape& j, std::size_t k) {
-        std::size_t from =
-            static_cast<std::size_t>(at[0]) * steps[0] + static_cast<std::size_t>(first + channel) * steps[1];
+        std::size_t from = static_cast<std::size_t>(at[0]) * steps[0] + static_cast<std::size_t>(first + channel) * steps[1];
         for (std::size_t a = 0; a < kernel.size(); ++a) {
           const std::int64_t place = at[2 + a] * s.stride + j[a] * s.dilation - s.padding;
           if (place < 0 || place >= x.shape[2 + a]) return;
@@ -67,8 +66,7 @@ Status conv_transpose1d(Call& c) {
   Array& y = c.out();
   const Settings s(c.op);
   const std::int64_t n = x.shape[2], k = w.shape[2];
-  if (y.shape[2] < 1)
-    return Error{"conv-size", "conv_transpose1d: the padding cuts all of the result away", {}, ""};
+  if (y.shape[2] < 1) return Error{"conv-size", "conv_transpose1d: the padding cuts all of the result away", {}, ""};
   const std::int64_t in_group = x.shape[1] / s.groups, out_group = w.shape[1];
   for_each_index(y.shape, [&](const Shape& at, std::size_t flat) {
     const std::int64_t group = at[1] / out_group;

@@ -28,7 +28,8 @@ std::int64_t apply_integer(OpKind kind, std::int64_t a, std::int64_t b) {
     case OpKind::mod: return a % b + (a % b != 0 && (a % b < 0) != (b < 0) ? b : 0);
     case OpKind::neg: return static_cast<std::int64_t>(0 - ua);
     case OpKind::abs: return a < 0 ? static_cast<std::int64_t>(0 - ua) : a;
-    case OpKind::floor: case OpKind::ceil: return a;
+    case OpKind::floor:
+    case OpKind::ceil: return a;
     default: return apply(kind, static_cast<double>(a), static_cast<double>(b)) != 0;   // comparisons, logic
   }
 }

@@ -53,8 +53,7 @@ Status route(Call& c) {
   const Array& scores = c.in(0);
   const auto n = static_cast<std::size_t>(scores.shape.back()), k = static_cast<std::size_t>(c.out(0).shape.back());
   const auto groups = static_cast<std::size_t>(integer_attr(c.op, "groups", 1));
-  const auto keep = static_cast<std::size_t>(
-      integer_attr(c.op, "keep_groups", static_cast<std::int64_t>(groups)));
+  const auto keep = static_cast<std::size_t>(integer_attr(c.op, "keep_groups", static_cast<std::int64_t>(groups)));
   const bool sum_of_two = string_attr(c.op, "group_score", "max") == "top2_sum";
   const bool renormalize = boolean_attr(c.op, "renormalize", false);
   const double scale = real_attr(c.op, "scale", 1);

@@ -12,8 +12,8 @@ Status in_range(const Call& c, const Array& index, std::int64_t n) {
   for (std::size_t i = 0; i < index.count(); ++i)
     if (index.integers[i] < 0 || index.integers[i] >= n)
       return Error{"index-range",
-                   std::string(info(c.op.kind).name) + ": index " + std::to_string(index.integers[i]) + " at " +
-                       std::to_string(i) + " is not in 0.." + std::to_string(n),
+                   std::string(info(c.op.kind).name) + ": index " + std::to_string(index.integers[i]) + " at " + std::to_string(i) +
+                       " is not in 0.." + std::to_string(n),
                    {},
                    ""};
   return {};
@@ -26,8 +26,7 @@ Status take(Call& c) {
   if (Status s = in_range(c, rows, x.shape[0]); !s) return s;
   const std::size_t width = x.count() / static_cast<std::size_t>(x.shape[0]);
   for (std::size_t r = 0; r < rows.count(); ++r)
-    for (std::size_t i = 0; i < width; ++i)
-      copy_element(x, static_cast<std::size_t>(rows.integers[r]) * width + i, c.out(), r * width + i);
+    for (std::size_t i = 0; i < width; ++i) copy_element(x, static_cast<std::size_t>(rows.integers[r]) * width + i, c.out(), r * width + i);
   return {};
 }
 
@@ -38,8 +37,7 @@ Status put(Call& c) {
   const std::size_t width = x.count() / static_cast<std::size_t>(x.shape[0]);
   for (std::size_t i = 0; i < x.count(); ++i) copy_element(x, i, y, i);
   for (std::size_t r = 0; r < rows.count(); ++r)
-    for (std::size_t i = 0; i < width; ++i)
-      copy_element(v, r * width + i, y, static_cast<std::size_t>(rows.integers[r]) * width + i);
+    for (std::size_t i = 0; i < width; ++i) copy_element(v, r * width + i, y, static_cast<std::size_t>(rows.integers[r]) * width + i);
   return {};
 }
 

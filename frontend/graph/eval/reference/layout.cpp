@@ -11,8 +11,7 @@ namespace {
 std::size_t axis_of(const Call& c, std::int64_t absent = -1) { return axis_attr(c.op, c.in(0).shape.size(), absent); }
 
 // y[o, j, i] = x[o, source(j), i] along one axis.
-template <class F>
-void along_axis(const Array& x, std::size_t axis_x, Array& y, std::size_t axis_y, F source) {
+template <class F> void along_axis(const Array& x, std::size_t axis_x, Array& y, std::size_t axis_y, F source) {
   const AxisView from(x.shape, axis_x), to(y.shape, axis_y);
   for (std::size_t o = 0; o < to.outer; ++o)
     for (std::size_t j = 0; j < to.n; ++j)
@@ -40,8 +39,10 @@ Status cast(Call& c) {
     } else {
       const double whole = std::trunc(double{x.reals[i]});
       if (!(std::abs(whole) < 0x1p62))
-        return Error{"cast-range", "cast: " + std::to_string(x.reals[i]) + " at " + std::to_string(i) + " is no " +
-                                       std::string(name(y.dtype)), {}, ""};
+        return Error{"cast-range",
+                     "cast: " + std::to_string(x.reals[i]) + " at " + std::to_string(i) + " is no " + std::string(name(y.dtype)),
+                     {},
+                     ""};
       y.integers[i] = static_cast<std::int64_t>(whole);
     }
   }
@@ -130,8 +131,7 @@ Status repeat_axis(Call& c) {
 
 Status expand(Call& c) {
   const Broadcast at(c.in(0).shape, c.out().shape);
-  for_each_index(c.out().shape,
-                 [&](const Shape& index, std::size_t flat) { copy_element(c.in(0), at(index), c.out(), flat); });
+  for_each_index(c.out().shape, [&](const Shape& index, std::size_t flat) { copy_element(c.in(0), at(index), c.out(), flat); });
   return {};
 }
 

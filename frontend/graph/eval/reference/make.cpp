@@ -9,8 +9,7 @@ Status arange(Call& c) {
 }
 
 Status linspace(Call& c) {
-  const auto start = static_cast<float>(real_attr(c.op, "start", 0)),
-             stop = static_cast<float>(real_attr(c.op, "stop", 0));
+  const auto start = static_cast<float>(real_attr(c.op, "start", 0)), stop = static_cast<float>(real_attr(c.op, "stop", 0));
   std::vector<float>& y = c.out().reals;
   const std::size_t n = y.size();
   const float step = n > 1 ? (stop - start) / static_cast<float>(n - 1) : 0.0f;

@@ -7,8 +7,7 @@ namespace modelc::graph::eval::reference {
 
 namespace {
 // Calls f(x, y) for each row of n numbers.
-template <class F>
-void each_row(Call& c, F f) {
+template <class F> void each_row(Call& c, F f) {
   const Array& x = c.in(0);
   const auto n = static_cast<std::size_t>(x.shape.back());
   for (std::size_t at = 0; at + n <= x.count(); at += n) f(x.reals.data() + at, c.out().reals.data() + at, n);

@@ -25,8 +25,7 @@ Status matmul(Call& c) {
   const auto m = static_cast<std::size_t>(y.shape[y.shape.size() - 2]), n = static_cast<std::size_t>(y.shape.back());
   const auto k = static_cast<std::size_t>(a.shape.back());
   const Shape lead(y.shape.begin(), y.shape.end() - 2);
-  const Broadcast at_a(Shape(a.shape.begin(), a.shape.end() - 2), lead),
-      at_b(Shape(b.shape.begin(), b.shape.end() - 2), lead);
+  const Broadcast at_a(Shape(a.shape.begin(), a.shape.end() - 2), lead), at_b(Shape(b.shape.begin(), b.shape.end() - 2), lead);
   for_each_index(lead, [&](const Shape& index, std::size_t flat) {
     const float* p = a.reals.data() + at_a(index) * m * k;
     const float* q = b.reals.data() + at_b(index) * k * n;
@@ -44,8 +43,7 @@ Status outer(Call& c) {
   const Array &a = c.in(0), &b = c.in(1);
   Array& y = c.out();
   for (std::size_t i = 0; i < a.count(); ++i)
-    for (std::size_t j = 0; j < b.count(); ++j)
-      y.reals[i * b.count() + j] = round_to(y.dtype, double{a.reals[i]} * b.reals[j]);
+    for (std::size_t j = 0; j < b.count(); ++j) y.reals[i * b.count() + j] = round_to(y.dtype, double{a.reals[i]} * b.reals[j]);
   return {};
 }
 
@@ -81,8 +79,7 @@ Status einsum(Call& c) {
       for (std::size_t i = 0; i < steps.size(); ++i) {
         std::size_t at = 0;
         for (std::size_t letter = 0; letter < letters.size(); ++letter)
-          at += steps[i][letter] * static_cast<std::size_t>(letter < outer.size() ? outer[letter]
-                                                                                   : index[letter - outer.size()]);
+          at += steps[i][letter] * static_cast<std::size_t>(letter < outer.size() ? outer[letter] : index[letter - outer.size()]);
         product *= c.in(i).reals[at];
       }
       sum += product;

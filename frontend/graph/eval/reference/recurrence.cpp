@@ -19,8 +19,8 @@ Result<State::Slot*> resume(Call& c, const Segment& g) {
   if (slot.seen != g.start)
     return Error{"state",
                  std::string(info(c.op.kind).name) + ": slot " + std::to_string(g.slot) + " goes on at position " +
-                     std::to_string(g.start) + ", but the state " + c.op.member + " has seen " +
-                     std::to_string(slot.seen) + " tokens of it",
+                     std::to_string(g.start) + ", but the state " + c.op.member + " has seen " + std::to_string(slot.seen) +
+                     " tokens of it",
                  {},
                  ""};
   slot.seen += g.tokens;

@@ -15,8 +15,7 @@ struct Reduced {
   explicit Reduced(const Call& c) : call(c), view(c.in(0).shape, axis_attr(c.op, c.in(0).shape.size())) {}
   bool counts(std::size_t o, std::size_t j) const { return !call.has(1) || call.in(1).integers[o * view.n + j] != 0; }
   // f(o, i) for each line along the axis.
-  template <class F>
-  void each_line(F f) const {
+  template <class F> void each_line(F f) const {
     for (std::size_t o = 0; o < view.outer; ++o)
       for (std::size_t i = 0; i < view.inner; ++i) f(o, i);
   }
@@ -59,8 +58,7 @@ Status softmax(Call& c) {
       if (r.counts(o, j)) largest = std::max(largest, double{x.reals[r.view.at(o, j, i)]});
     auto weight = [&](std::size_t j) { return r.counts(o, j) ? std::exp(x.reals[r.view.at(o, j, i)] - largest) : 0.0; };
     for (std::size_t j = 0; j < r.view.n; ++j) total += weight(j);
-    for (std::size_t j = 0; j < r.view.n; ++j)
-      y.reals[r.view.at(o, j, i)] = total == 0 ? 0.0f : round_to(y.dtype, weight(j) / total);
+    for (std::size_t j = 0; j < r.view.n; ++j) y.reals[r.view.at(o, j, i)] = total == 0 ? 0.0f : round_to(y.dtype, weight(j) / total);
   });
   return {};
 }
