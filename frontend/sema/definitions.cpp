@@ -288,6 +288,8 @@ class DefinitionChecker {
         case ast::RuleKind::map: {
           const auto& map = ast::as<ast::MapRule>(*rule);
           condition(map.when, {&map.file.items.front(), &map.model.items.front()});
+          for (const ast::Tensor& made : map.model.items)
+            if (made.segs.size() == 1) written_.insert(made.segs.front().text);
           break;
         }
         case ast::RuleKind::via: condition(ast::as<ast::ViaRule>(*rule).when, {&ast::as<ast::ViaRule>(*rule).tensor}); break;
@@ -316,6 +318,7 @@ class DefinitionChecker {
     for (const MemberDef& member : def.members) {
       if (member.kind == MemberKind::let || member.kind == MemberKind::function || member.kind == MemberKind::method) continue;
       if (member.doubtful || def.mentioned.contains(member.name) || selected_.contains(member.name)) continue;
+      if (member.kind == MemberKind::constant && written_.contains(member.name)) continue;    // `file = const`
       if (member.level == 0) {
         if (derived_.contains(member.name)) continue;
         ev_.sink().warning(code::unused_member, member.span,
@@ -342,6 +345,7 @@ class DefinitionChecker {
   DefinitionCalls calls_;
   const ModuleDef* def_;
   Environment env_;
+  std::set<std::string> written_;                    // what a rule of a checkpoint names by itself
 };
 
 }  // namespace

@@ -280,6 +280,9 @@ TEST_CASE("W0340: members that nothing uses") {
   CHECK(made("param w: [n]  forward(x: [tokens, n]) { return x }").codes() == "W0340");
   CHECK(made("p: Linear(n, n)  forward(x: [tokens, n]) { return x }").codes() == "W0340");
   CHECK(made("state s: KVCache(1, n)  forward(x: [tokens, n]) { return x }").codes() == "W0340");
+  // A checkpoint that the const is written into uses it; a rule says nothing of a param, which every checkpoint has.
+  CHECK(made("const k: f32[n] = linspace(0, 1, n)  forward(x: [tokens, n]) { return x }  checkpoint gguf { a = k }").codes() == "");
+  CHECK(made("param w: [n]  forward(x: [tokens, n]) { return x }  checkpoint gguf { a = w }").codes() == "W0340");
   CHECK(has(made("param w: [n]  forward(x: [tokens, n]) { return x }").messages(), "nothing uses the param `w` of `A`"));
   // Used by a fn, or by another module.
   CHECK(made("param w: [n]  fn f(x) = x * w  forward(x: [tokens, n]) { return f(x) }").codes().empty());
