@@ -6,7 +6,7 @@
 Writes into FOLDER:
     expected.safetensors   input_ids and logits of 512 positions, f32, of the dequantised weights
     chat.txt               the prompt that jinja2 makes of QUESTION, and greedy.txt the ids that follow it
-    ids.txt                a line `text as JSON <tab> ids` for each of TEXTS
+    ids.txt                a line `text as JSON <tab> ids` for each of TEXTS (texts.py)
 
 The weights are read with the package gguf and put into LlamaForCausalLM; the rows of q and k are brought back from the
 order in which the file has them (pairs side by side) to that of transformers (halves). The tokenizer is put together as
@@ -25,15 +25,10 @@ from gguf import GGUFReader, dequantize
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from texts import TEXTS
+
 POSITIONS = 512
 QUESTION = "What is the capital of France?"
-TEXTS = [
-    "", " ", "Hello, world!", "hello  world   with    runs     of spaces", "\n\n\n  \t\t \r\n x", "1234567890 3.14159 00",
-    "I'm you're we'll they'd it's DON'T", "def f(x):\n    return x ** 2  # comment\n\n\tif (a&&b) { a->b(); }",
-    "日本語のテキスト、漢字とカナ。", "中文字符测试,数字123", "العربية نص تجريبي ١٢٣", "हिन्दी पाठ १२३", "👩‍👩‍👧‍👦 🏳️‍🌈 👍🏽", "é é ﬁ ½ ²",
-    "<|im_start|>user\nHi<|im_end|>\n<|endoftext|>", "a<|im_end|>b <|im_start|> c", "naïve café Ünïcödé", "\u00a0\u2003\u3000x",
-    "x" * 300, "9" * 50, " " * 70 + "end", "Ωmega ≠ ∞ ∑ ∫", "http://example.org/a?b=c&d=%20#e", "\u0000\u0001\u007f", "ⅷ ٣ ৪ ௫ 五 ₂ ①",
-]
 
 
 def main(path, folder):
