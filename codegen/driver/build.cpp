@@ -7,6 +7,7 @@
 
 #include "codegen/driver/commands.h"
 #include "codegen/driver/host_compiler.h"
+#include "codegen/driver/interrupts.h"
 #include "codegen/driver/pipeline.h"
 #include "codegen/driver/random_checkpoint.h"
 #include "codegen/emit/cpp/namer.h"
@@ -148,7 +149,7 @@ int build_command(const Options& o) {
     auto folder = make_folders(o.out);
     if (!folder) s.sink.error(code::cannot_write, o.out, folder.error());
     // Sources are written when they change, so that nothing is compiled for nothing; the manifest, last, every time: it is
-    // as new as the last success, and build systems go by it.
+    // as new as the last success, and build systems go by it. After a failure there is none.
     std::string stamp;
     if (folder && wants_vulkan(o)) {
       folder = make_folders((fs::path(o.out) / "shaders").string());
@@ -169,7 +170,12 @@ int build_command(const Options& o) {
       write(o.depfile, text + "\n");
     }
   }
-  if (!s.report() || !built) return std::max(1, s.status());
+  if (!s.report() || !built) {
+    // What stands in the folder is of an earlier model: no stamp says otherwise.
+    std::error_code none;
+    fs::remove(fs::path(o.out) / (fs::path(o.files[0]).stem().string() + ".manifest.json"), none);
+    return std::max(1, s.status());
+  }
   print_notes(built->program.notes);
   if (!o.json) {
     const graph::DimTable& dims = *built->plan.dims;
@@ -199,6 +205,7 @@ int run_command(const Options& o) {
   if (!s.report() || !built) return std::max(1, s.status());
   print_notes(built->program.notes);
 
+  const Interruptible interruptible;
   auto program = compile_program(built->files);
   if (!program) {
     const Error& e = program.error();
@@ -220,7 +227,8 @@ int run_command(const Options& o) {
       return 1;
     }
     folder.emplace(std::move(*made));
-    if (auto status = write_random_checkpoint(built->program.graph, 1, folder->path()); !status) {
+    if (auto status = write_random_checkpoint(built->program.graph, 1, folder->path(), [] { return interrupted() != 0; }); !status) {
+      end_if_interrupted();
       std::fprintf(stderr, "error: %s\n", status.error().text().c_str());
       return 1;
     }
@@ -242,6 +250,7 @@ int run_command(const Options& o) {
   arguments.insert(arguments.end(), o.forward.begin(), o.forward.end());
   std::fflush(stdout);
   std::fflush(stderr);
+  end_if_interrupted();
   if (folder) {
     const auto status = run_program(arguments);
     if (status) return *status;

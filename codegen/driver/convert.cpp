@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 
 #include "codegen/driver/commands.h"
 #include "codegen/driver/convert_files.h"
 #include "codegen/driver/host_compiler.h"
+#include "codegen/driver/interrupts.h"
 #include "codegen/driver/pipeline.h"
 #include "codegen/driver/random_checkpoint.h"
 #include "frontend/graph/eval/evaluator.h"
@@ -29,31 +29,6 @@ namespace fs = std::filesystem;
 namespace code = diag::code;
 
 namespace {
-
-// The first interruption ends the work in order, so that nothing half-written remains; a second one is the system's.
-volatile std::sig_atomic_t interrupted = 0;
-
-void on_signal(int number) {
-  interrupted = number;
-  std::signal(number, SIG_DFL);
-}
-
-class Interruptible {
- public:
-  Interruptible() {
-    for (std::size_t i = 0; i < 3; ++i) before_[i] = std::signal(signals[i], on_signal);
-    for (std::size_t i = 0; i < 3; ++i)
-      if (before_[i] == SIG_IGN) std::signal(signals[i], SIG_IGN);
-  }
-  ~Interruptible() {
-    for (std::size_t i = 0; i < 3; ++i) std::signal(signals[i], before_[i]);
-  }
-  Interruptible(const Interruptible&) = delete;
-
- private:
-  static constexpr int signals[3] = {SIGINT, SIGTERM, SIGHUP};
-  void (*before_[3])(int) = {};
-};
 
 // "5GB", "300MB", "1000": decimal units, as transformers reads them.
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
@@ -292,7 +267,7 @@ class Converter {
     // The folder's name becomes the model's.
     const fs::path inner = fs::path(made->path()) / ("random-" + std::to_string(seed));
     if (Status status = make_folders(inner.string()); !status) return failed(status.error()), nullptr;
-    auto source = make_random_checkpoint(module, config.tree, seed, inner.string(), [] { return interrupted != 0; });
+    auto source = make_random_checkpoint(module, config.tree, seed, inner.string(), [] { return interrupted() != 0; });
     if (!source) return failed(source.error()), nullptr;
     return std::move(*source);
   }
@@ -310,7 +285,7 @@ class Converter {
   }
 
   static Result<std::span<const std::byte>> bytes_of(Conversion& conversion, std::size_t i) {
-    if (interrupted) return Error{"interrupted", "interrupted: nothing was written", {}, {}};
+    if (interrupted() != 0) return Error{"interrupted", "interrupted: nothing was written", {}, {}};
     return conversion.bytes(i);
   }
 
@@ -353,7 +328,7 @@ class Converter {
     }
     for (const SideFile& f : *files)
       if (Status status = write_file((fs::path(folder->path()) / f.name).string(), f.text); !status) return failed(status.error());
-    if (interrupted) return failed(Error{"interrupted", "interrupted: nothing was written", {}, {}});
+    if (interrupted() != 0) return failed(Error{"interrupted", "interrupted: nothing was written", {}, {}});
     if (Status status = folder->commit(); !status) return failed(status.error());
     return Written{};
   }
@@ -377,7 +352,7 @@ int convert_command(const Options& given) {
   const Interruptible interruptible;
   Converter converter(s, *asked);
   const auto written = converter.run();
-  if (!s.report() || !written) return interrupted ? 128 + interrupted : 1;
+  if (!s.report() || !written) return interrupted() != 0 ? 128 + interrupted() : 1;
   if (o.json) {
     JsonObject j;
     const auto list = [](const std::vector<std::string>& lines) {

@@ -33,6 +33,7 @@ class TemporaryFolder {
 std::string temporary_parent();
 
 // Runs a program and waits; its exit status, or 128 + the signal that ended it. Its output is collected when `output` is given.
+// Where an Interruptible lives, a signal to this process ends the program too, and then Interrupted is thrown.
 Result<int> run_program(const std::vector<std::string>& arguments, std::string* output = nullptr);
 // Becomes the program; returns only when that failed.
 Error become_program(const std::vector<std::string>& arguments);

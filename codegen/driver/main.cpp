@@ -1,7 +1,9 @@
+#include <csignal>
 #include <cstdio>
 #include <exception>
 
 #include "codegen/driver/commands.h"
+#include "codegen/driver/interrupts.h"
 
 int main(int argc, char** argv) {
   using namespace modelc::driver;
@@ -19,6 +21,11 @@ int main(int argc, char** argv) {
     if (options.command == "explain") return explain_command(options);
     if (options.command == "devices") return devices_command(options);
     return run_command(options);
+  } catch (const Interrupted& i) {
+    std::fflush(stdout);
+    std::signal(i.signal, SIG_DFL);
+    std::raise(i.signal);
+    return 128 + i.signal;
   } catch (const std::bad_alloc&) {
     std::fputs("error: out of memory\n", stderr);
     return 1;

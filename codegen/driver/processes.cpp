@@ -4,11 +4,12 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <poll.h>
+#include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "codegen/driver/host_compiler.h"
+#include "codegen/driver/interrupts.h"
 
 namespace modelc::driver {
 
@@ -46,19 +47,28 @@ Result<int> run_program(const std::vector<std::string>& arguments, std::string* 
     _exit(127);
   }
   close(failure[1]);
+  // A signal to this process alone ends the child too; from a terminal it has come to both.
+  const auto again = [child] {
+    if (errno != EINTR) return false;
+    if (const int signal = interrupted()) kill(child, signal);
+    return true;
+  };
   if (output) {
     close(pipe_ends[1]);
     char buffer[4096];
     ssize_t n;
-    while ((n = read(pipe_ends[0], buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR))
+    while ((n = read(pipe_ends[0], buffer, sizeof buffer)) > 0 || (n < 0 && again()))
       if (n > 0 && output->size() < (4u << 20)) output->append(buffer, static_cast<std::size_t>(n));
     close(pipe_ends[0]);
   }
   int error = 0;
-  const bool failed = read(failure[0], &error, sizeof error) == sizeof error;
+  ssize_t n;
+  while ((n = read(failure[0], &error, sizeof error)) < 0 && again()) {}
+  const bool failed = n == sizeof error;
   close(failure[0]);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  while (waitpid(child, &status, 0) < 0 && again()) {}
+  end_if_interrupted();
   if (failed) return Error{"process", "cannot run " + arguments[0] + ": " + std::strerror(error), {}, ""};
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -9,6 +9,7 @@
 #include "codegen/driver/backends.h"
 #include "codegen/driver/commands.h"
 #include "codegen/driver/host_compiler.h"
+#include "codegen/driver/interrupts.h"
 #include "codegen/driver/pipeline.h"
 #include "codegen/driver/random_checkpoint.h"
 #include "codegen/driver/reference.h"
@@ -277,9 +278,11 @@ int test_command(const Options& o) {
       for (const sema::Test& t : sema::tests_of(*s.imports)) names.push_back(t.decl->name.value);
     if (!s.report()) return s.status();
   }
+  const Interruptible interruptible;
   std::map<std::string, int> seen;
   int passed = 0, failed = 0, alone = 0, skipped = 0;
   for (const std::string& name : names) {
+    end_if_interrupted();
     TestRun test(o, o.files[0], name);
     const std::string wrong = seen[name]++ > 0 ? "a test before it has the same name" : test.run();
     const bool nothing = wrong.empty() && !test.compared();

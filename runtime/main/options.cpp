@@ -1,10 +1,13 @@
 #include "runtime/main/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <limits>
 
+#include "runtime/base/build_info.h"
 #include "runtime/base/strings.h"
+#include "runtime/main/help.h"
 
 namespace modelc::main_program {
 
@@ -30,110 +33,154 @@ bool parse_bias(std::string_view text, std::vector<std::pair<std::int32_t, float
   return true;
 }
 
+void heading(CLI::App& app, const std::string& text) { app.option_defaults()->group(text); }
+
 void add_shared(CLI::App& app, Options& o, std::string& mode) {
-  app.add_option("--checkpoint", o.checkpoint, "folder with config.json and *.safetensors, or .safetensors files")
+  heading(app, "the weights");
+  app.add_option("--checkpoint", o.checkpoint, "folder with config.json and *.safetensors; .safetensors files; or a .gguf")
+      ->type_name("PATH")
       ->required()
       ->allow_extra_args(false);
-  app.add_option("--threads", o.load.cpu.threads, "threads (0: one a core)")->check(CLI::Range(0, 1024));
-  app.add_option("--isa", o.load.cpu.isa, "portable, avx2, avx512 or avx512vnni; the best there is unless given");
-  app.add_option("--device", o.device, "cpu, vulkan or vulkan:N (cpu)");
-  app.add_option("--mode", mode,
-                 "exact (the usual one): all in f32; fast: as the policy says, activations of quantised "
-                 "weights in 8 bits, keys and values in f16")
-      ->check(CLI::IsMember({"exact", "fast"}));
-  app.add_flag_callback(
-      "--no-pack", [&o] { o.load.pack = PackUse::none; }, "load from the checkpoint, though a pack lies beside it");
+  app.add_option("--adapter", o.load.adapters, "a low-rank adapter (PEFT's folder) to merge into the weights; may be given again")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
   app.add_flag("--no-mmap", o.load.no_mmap, "read the weights into memory instead of mapping them");
   app.add_flag_callback(
       "--no-strict", [&o] { o.load.strict = false; }, "allow tensors that the model does not have");
   app.add_flag("--auto-cast", o.load.auto_cast, "f32 and bf16 for each other where a weight declares its type");
-  app.add_option("--adapter", o.load.adapters, "folder of a low-rank adapter (PEFT's) to merge into the weights; may be given again")
-      ->allow_extra_args(false);
   app.add_flag("--allow-trailing-bytes", o.open.allow_trailing, "accept bytes of a weight file that no tensor covers");
-  app.add_flag("--json", o.json, "results for a program");
+  app.add_flag_callback(
+      "--no-pack", [&o] { o.load.pack = PackUse::none; }, "load from the checkpoint, though a pack lies beside it");
+  heading(app, "where and how it runs");
+  app.add_option("--mode", mode,
+                 "exact: all in f32; fast: as the policy says, activations of quantised weights in 8 bits, keys and values in f16 (exact)")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"exact", "fast"}));
+  app.add_option("--device", o.device, "cpu, vulkan or vulkan:N (cpu)")->type_name("ID");
+  app.add_option("--threads", o.load.cpu.threads, "0: one a core (0)")->type_name("N")->check(CLI::Range(0, 1024));
+  app.add_option("--isa", o.load.cpu.isa, "portable, avx2, avx512 or avx512vnni (the best there is)")->type_name("NAME");
+  heading(app, "what is printed");
+  app.add_flag("--json", o.json, "results and errors for a program");
 }
 
 }  // namespace
 
 std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& factory, Options& o) {
-  CLI::App app(std::string(factory.name) + " (from " + factory.file + ", modelc " + factory.version +
-               "): generates text; or verify, bench, info, pack");
+  const std::string program = argc > 0 ? argv[0] : factory.name;
+  CLI::App app(std::string(factory.name) + " from " + factory.file + ", as a program: generates text, verifies, measures (modelc " +
+                   factory.version + ")",
+               program);
+  app.formatter(help_layout());
   app.option_defaults()->always_capture_default(false);
   std::string prompt, tokens, chat, system, mode = "exact";
   std::vector<std::string> biases;
   std::vector<std::string> trace;
   const auto add_generate = [&](CLI::App& a) {
-    a.add_option("--prompt", prompt, "text to go on from, as it stands");
-    a.add_option("--chat", chat, "a message, through the checkpoint's chat template");
-    a.add_option("--system", system, "with --chat: what the assistant is to be");
-    a.add_option("--tokens", tokens, "token ids to go on from: 1,2,3");
-    a.add_option("-n", o.count, "new tokens at most (128)")->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-    a.add_option("--num-return-sequences", o.answers, "answers to the same prompt, drawn at once from seeds one after another (1)")
-        ->check(CLI::Range(1, 4096));
-    a.add_option("--temperature", o.sampler.temperature, "0 takes the best token each time (0)");
-    a.add_option("--top-k", o.sampler.top_k, "draw from the k best (0: all)");
-    a.add_option("--top-p", o.sampler.top_p, "draw from the best that together have probability p (1: all)");
-    a.add_option("--min-p", o.sampler.min_p, "draw from those with p times the best one's probability (0: all)");
-    a.add_option("--repetition-penalty", o.sampler.repetition_penalty, "above 1: tokens seen before become less likely (1)");
-    a.add_option("--typical-p", o.sampler.typical_p, "draw from the most typical that together have probability p (1: all)");
-    a.add_option("--frequency-penalty", o.sampler.frequency_penalty, "taken from a token for each time it was seen before (0)");
-    a.add_option("--presence-penalty", o.sampler.presence_penalty, "taken once from a token seen before (0)");
-    a.add_option("--logit-bias", biases, "added to a token's logit: 42=-1.5, or 42=-inf to forbid it")->allow_extra_args(false);
-    a.add_option("--stop", o.stop, "a string that ends the text; may be given again")->allow_extra_args(false);
-    a.add_option("--seed", o.sampler.seed, "of the random numbers (0)");
+    heading(a, "what to go on from, one of");
+    a.add_option("--prompt", prompt, "text, as it stands")->type_name("TEXT");
+    a.add_option("--chat", chat, "a message, through the checkpoint's chat template")->type_name("TEXT");
+    a.add_option("--tokens", tokens, "token ids: 1,2,3")->type_name("IDS");
+    heading(a, "how it goes on");
+    a.add_option("--system", system, "with --chat: what the assistant is to be")->type_name("TEXT");
+    a.add_option("-n", o.count, "new tokens at most (128)")->type_name("N")->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+    a.add_option("--temperature", o.sampler.temperature, "0 takes the best token each time (0)")->type_name("X");
+    a.add_option("--top-k", o.sampler.top_k, "draw from the k best (0: all)")->type_name("K");
+    a.add_option("--top-p", o.sampler.top_p, "draw from the best that together have probability p (1: all)")->type_name("P");
+    a.add_option("--min-p", o.sampler.min_p, "draw from those with p times the best one's probability (0: all)")->type_name("P");
+    a.add_option("--typical-p", o.sampler.typical_p, "draw from the most typical that together have probability p (1: all)")
+        ->type_name("P");
+    a.add_option("--repetition-penalty", o.sampler.repetition_penalty, "above 1: tokens seen before become less likely (1)")
+        ->type_name("X");
+    a.add_option("--frequency-penalty", o.sampler.frequency_penalty, "taken from a token for each time it was seen before (0)")
+        ->type_name("X");
+    a.add_option("--presence-penalty", o.sampler.presence_penalty, "taken once from a token seen before (0)")->type_name("X");
+    a.add_option("--logit-bias", biases, "added to a token's logit: 42=-1.5, or 42=-inf to forbid it; may be given again")
+        ->type_name("ID=X")
+        ->allow_extra_args(false);
+    a.add_option("--stop", o.stop, "a string that ends the text; may be given again")->type_name("TEXT")->allow_extra_args(false);
     a.add_flag("--ignore-eos", o.ignore_eos, "go on after the token that ends a text");
-    a.add_flag("--show-tokens", o.show_tokens, "print token ids instead of text");
-    a.add_option("--trace", trace, "print values whose names match: 'model.layers.*.self_attn', '**'");
-    a.add_option("--export", o.export_path, "with --trace: write the values to this .safetensors");
+    a.add_option("--seed", o.sampler.seed, "of the random numbers (0)")->type_name("N");
+    a.add_option("--num-return-sequences", o.answers, "answers to the same prompt, drawn at once from seeds one after another (1)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4096));
+    add_shared(a, o, mode);
+    a.add_flag("--show-tokens", o.show_tokens, "token ids instead of text");
+    a.add_option("--trace", trace, "values whose names match: 'model.layers.*.self_attn', '**'")->type_name("PATTERN");
+    a.add_option("--export", o.export_path, "with --trace: write the values to this .safetensors")->type_name("FILE");
   };
 
-  CLI::App* generate = app.add_subcommand("generate", "generate text (what is done when no command is named)");
+  CLI::App* generate = app.add_subcommand("generate", "generate text; what is done when no command is named");
   add_generate(*generate);
-  add_shared(*generate, o, mode);
   CLI::App* verify = app.add_subcommand("verify", "compare with a reference's tensors");
-  add_shared(*verify, o, mode);
   double within_kl = -1, within_kl_99 = -1, within_mean_kl = -1;
-  verify->add_option("--expected", o.expected, ".safetensors with inputs, outputs and stages")->required();
-  verify->add_option("--within", o.verify.within, "largest absolute difference (1e-4)");
-  verify->add_option("--within-kl", within_kl, "largest KL divergence of a row of logits, instead of --within for outputs");
-  verify->add_option("--within-kl-99", within_kl_99, "what the KL divergence of 99 % of the rows of logits may be");
-  verify->add_option("--within-mean-kl", within_mean_kl, "what its mean over the rows may be");
-  verify->add_option("--chunk", o.verify.chunk, "tokens of a sequence in one call (0: all at once)");
+  heading(*verify, "what it is compared with");
+  verify->add_option("--expected", o.expected, ".safetensors with inputs, outputs and stages")->type_name("FILE")->required();
+  verify->add_option("--within", o.verify.within, "largest absolute difference (1e-4)")->type_name("X");
+  verify->add_option("--within-kl", within_kl, "largest KL divergence of a row of logits, instead of --within for outputs")->type_name("X");
+  verify->add_option("--within-kl-99", within_kl_99, "what the KL divergence of 99 % of the rows may be")->type_name("X");
+  verify->add_option("--within-mean-kl", within_mean_kl, "what its mean over the rows may be")->type_name("X");
+  verify->add_option("--chunk", o.verify.chunk, "tokens of a sequence in one call (0: all at once)")->type_name("N");
+  add_shared(*verify, o, mode);
   CLI::App* same = app.add_subcommand("same", "compare runs that must agree: 'prefill(24)' 'prefill(12)+decode(12)'");
+  heading(*same, "what is compared");
+  same->add_option("RUN", o.runs, "two runs or more")->required();
+  same->add_option("--inputs", o.inputs, ".safetensors with inputs by name, instead of numbers by chance")->type_name("FILE");
+  same->add_option("--within", o.within, "largest absolute difference of the results (1e-5)")->type_name("X");
+  same->add_option("--seed", o.seed, "of the tokens (1)")->type_name("N");
   add_shared(*same, o, mode);
-  same->add_option("runs", o.runs, "two runs or more")->required();
-  same->add_option("--inputs", o.inputs, ".safetensors with inputs by name, instead of numbers by chance");
-  same->add_option("--within", o.within, "largest absolute difference of the results (1e-5)");
-  same->add_option("--seed", o.seed, "of the tokens (1)");
-  CLI::App* bench = app.add_subcommand("bench", "measure prefill and decode");
+  CLI::App* bench = app.add_subcommand("bench", "measure prefill and decode, beside what this machine can do at most");
+  heading(*bench, "what is measured");
+  bench->add_option("-p", o.bench_prompt, "tokens of the prompt (512)")->type_name("N")->check(CLI::Range(1, 1 << 24));
+  bench->add_option("-n", o.bench_tokens, "tokens generated (64)")->type_name("N")->check(CLI::Range(1, 1 << 24));
+  bench->add_option("-c", o.bench_context, "positions reserved (prompt and tokens)")->type_name("N")->check(CLI::Range(0, 1 << 24));
+  bench->add_option("-r", o.bench_repeat, "repetitions (5)")->type_name("N")->check(CLI::Range(1, 1000));
   add_shared(*bench, o, mode);
-  bench->add_option("-p", o.bench_prompt, "tokens of the prompt (512)")->check(CLI::Range(1, 1 << 24));
-  bench->add_option("-n", o.bench_tokens, "tokens generated (64)")->check(CLI::Range(1, 1 << 24));
-  bench->add_option("-c", o.bench_context, "positions reserved (prompt and tokens)")->check(CLI::Range(0, 1 << 24));
-  bench->add_option("-r", o.bench_repeat, "repetitions (5)")->check(CLI::Range(1, 1000));
-  bench->add_option("--profile", o.bench_profile, "write the time of each operation to this .svg, and print it");
+  bench->add_option("--profile", o.bench_profile, "the time of each operation, also drawn to this .svg")->type_name("FILE");
   CLI::App* info = app.add_subcommand("info", "what the checkpoint holds and the model is made of");
   add_shared(*info, o, mode);
   CLI::App* pack = app.add_subcommand("pack", "write what a load makes of the checkpoint beside it, for later loads to map");
   add_shared(*pack, o, mode);
+  heading(*pack, "the weights");
   pack->add_flag("--full-hash", o.load.pack_hash, "compare every byte of the files, not size, time and header alone");
   app.require_subcommand(0, 1);
 
   // Without a command the options are generate's.
-  std::vector<std::string> args(argv + 1, argv + argc);
-  const bool named = !args.empty() && (args[0] == "generate" || args[0] == "verify" || args[0] == "same" || args[0] == "bench" ||
-                                       args[0] == "info" || args[0] == "pack" || args[0] == "-h" || args[0] == "--help");
-  if (!named) args.insert(args.begin(), "generate");
+  std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
+  const std::string first = args.empty() ? "" : args[0];
+  if (first == "--version") {
+    std::printf("%s from %s, written by modelc %s; runtime %s\n", factory.name, factory.file, factory.version, runtime_version);
+    for (const auto& [what, version] : runtime_built_with()) std::printf("%s %s\n", what.c_str(), version.c_str());
+    return 0;
+  }
+  const bool help = first == "-h" || first == "--help";
+  const auto commands = app.get_subcommands({});
+  const bool named = std::any_of(commands.begin(), commands.end(), [&](const CLI::App* c) { return c->get_name() == first; });
+  if (!first.empty() && first[0] != '-' && !named) {
+    std::vector<std::string> names;
+    for (const CLI::App* c : commands) names.push_back(c->get_name());
+    const auto near = nearest(first, names);
+    std::fprintf(stderr, "error: there is no command %s\n  help: %s%s --help says what there is\n", quote(first, 60).c_str(),
+                 near ? ("did you mean `" + *near + "`? ").c_str() : "", program.c_str());
+    return 2;
+  }
+  if (!help && !named) args.insert(args.begin(), "generate");
   std::vector<std::string> reversed(args.rbegin(), args.rend());
+  const CLI::App* at = &app;
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    CLI::App* asked = &app;
-    for (CLI::App* s : app.get_subcommands()) asked = s;
-    std::fputs(asked->help().c_str(), stdout);
+    for (const CLI::App* c : app.get_subcommands()) at = c;
+    std::fputs(at->help().c_str(), stdout);
+    // Most calls name no command.
+    if (at == &app) std::fputs(help_of_options(*generate).c_str(), stdout);
     return 0;
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "error: %s\n  help: %s --help lists the options\n", e.what(), argc > 0 ? argv[0] : factory.name);
+    for (const CLI::App* c : app.get_subcommands()) at = c;
+    const UnknownOption unknown = unknown_option(*at);
+    const auto near = unknown.given.empty() ? std::nullopt : nearest(unknown.given, unknown.known);
+    const std::string what = unknown.given.empty() ? e.what() : "there is no option " + quote(unknown.given, 60);
+    std::fprintf(stderr, "error: %s\n  help: %s%s --help lists the options\n", what.c_str(),
+                 near ? ("did you mean `" + *near + "`? ").c_str() : "", (named ? command_path(*at) : program).c_str());
     return 2;
   }
 

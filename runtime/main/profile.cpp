@@ -138,12 +138,16 @@ int panel(Picture& to, int y, const Profile& p, const ProfileLimits& limits) {
     rows.push_back(rest);
   }
   double longest = 0;
-  for (const ProfileRow& r : rows) longest = std::max(longest, r.seconds);
+  std::map<std::string, int> times;
+  for (const ProfileRow& r : rows) {
+    longest = std::max(longest, r.seconds);
+    ++times[r.label()];
+  }
   for (const ProfileRow& r : rows) {
     const double share = p.seconds > 0 ? r.seconds / p.seconds : 0;
     const double w = longest > 0 ? bar_width * r.seconds / longest : 0;
     const std::string speed = speed_text(r, limits);
-    to.text(margin + label_width, y + 16, shortened(r.label(), 50), "l", "end");
+    to.text(margin + label_width, y + 16, shortened(times[r.label()] > 1 ? r.label() + " (" + r.kind + ")" : r.label(), 50), "l", "end");
     to.bar(bar_left, y + 4, w, row_height - 8, colour_of(r.kind).fill,
            r.label() + ": " + r.kind + ", " + counted(static_cast<std::uint64_t>(r.calls), "call") + ", " + time_text(r.seconds));
     to.text(bar_left + w + 8, y + 16,

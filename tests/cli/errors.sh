@@ -146,6 +146,42 @@ expect "a file-size limit" 1 "error[E0604]" -- bash -c 'ulimit -f 4; trap "" XFS
 left=$(find "$work/limited" -type f 2>/dev/null | grep -v 'llama\.\(h\|cpp\|manifest\.json\)$')
 [ -z "$left" ] && pass "the limit leaves nothing half-written" || fail "the limit leaves nothing half-written" "$left"
 
+# ---- a signal while a compiler runs, or what it compiled
+cat > "$work/slow" <<'S'
+#!/bin/sh
+[ "$1" = --version ] && { echo "a compiler that takes its time"; exit 0; }
+echo $$ > "$SLOW_PID"
+exec sleep 60
+S
+chmod +x "$work/slow"
+mkdir "$work/slow_cache" "$work/slow_tmp"
+for command in run bench test; do
+  rm -f "$work/slow_pid"
+  case $command in
+    run) set -- run "$llama" --checkpoint "$tiny" --tokens 1 ;;
+    bench) set -- bench "$llama" --config "$tiny/config.json" --checkpoint random ;;
+    test) set -- test examples/llama/llama.model ;;
+  esac
+  CXX="$work/slow" SLOW_PID="$work/slow_pid" MODELC_CACHE="$work/slow_cache" TMPDIR="$work/slow_tmp" "$modelc" "$@" > "$work/log" 2>&1 &
+  child=$!
+  for _ in $(seq 300); do [ -s "$work/slow_pid" ] && break; sleep 0.1; done
+  kill -TERM $child
+  wait $child
+  status=$?
+  left=$(ls -A "$work/slow_cache" "$work/slow_tmp" | grep -v ':$' | grep .)
+  kill -0 "$(cat "$work/slow_pid")" 2> /dev/null && left="$left
+the compiler"
+  [ $status = 143 ] && [ -z "$left" ] && ! grep -qi 'error' "$work/log" && pass "$command: a signal ends it and its compiler, nothing remains" ||
+    fail "$command: a signal ends it and its compiler, nothing remains" "status $status; left: $left
+$(cat "$work/log")"
+done
+cp "$llama" "$work/stale.model"
+"$modelc" build "$work/stale.model" --config "$tiny/config.json" -o "$work/stale" > "$work/log" 2>&1
+[ -e "$work/stale/stale.manifest.json" ] || fail "build writes a manifest" "$(cat "$work/log")"
+echo 'module Broken(' >> "$work/stale.model"
+expect "a generation that fails" 1 "error[E" -- "$modelc" build "$work/stale.model" --config "$tiny/config.json" -o "$work/stale"
+[ ! -e "$work/stale/stale.manifest.json" ] && pass "and its manifest is gone" || fail "and its manifest is gone"
+
 # ---- the model file
 cp "$llama" "$work/wrong.model"
 sed -i 's/c\.hidden_size, heads \* d,    has_bias/c.hiden_size, heads * d,    has_bias/' "$work/wrong.model"

@@ -8,7 +8,12 @@ expect "no command" 2 "error:" "help" -- "$modelc"
 expect "an unknown command" 2 "error:" -- "$modelc" chek $llama
 expect "an unknown option" 2 "error:" -- "$modelc" check $llama --chekpoint x
 expect "help" 0 check build run verify test inspect dump explain -- "$modelc" --help
-expect "help of a command" 0 --checkpoint --prompt -- "$modelc" run --help
+expect "help of a command" 0 "usage: modelc run FILE.model --checkpoint PATH [options]" "--prompt TEXT" -- "$modelc" run --help
+for command in "" $("$modelc" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+  wide=$("$modelc" $command --help | LC_ALL=C.UTF-8 grep -E '^.{101}')
+  [ -z "$wide" ] && pass "help of modelc $command fits 100 columns" || fail "help of modelc $command fits 100 columns" "$wide"
+done
+expect "a misspelt option, with the nearest" 2 "did you mean \`--prompt\`" "modelc run --help" -- "$modelc" run $llama --checkpoint $tiny --promt a
 expect "version" 0 "modelc 0." "ANTLR " "compiler " "instruction sets of this machine: portable" "Vulkan" -- "$modelc" --version
 if "$modelc" --version | grep -q "^Vulkan not built"; then skip "version: of what compiles shaders"
 else expect "version: of what compiles shaders" 0 "Vulkan headers 1." "glslang 1" "SPIRV-Tools v20" -- "$modelc" --version; fi

@@ -58,6 +58,15 @@ TEST_CASE("the picture says what it shows, and holds nothing that a file could b
   CHECK_FALSE(contains(svg, "\x01"));
   CHECK(contains(svg, "viewBox"));
   CHECK_FALSE(contains(svg, "nan"));
+  CHECK_FALSE(contains(svg, "embed_tokens (take)"));
+}
+
+TEST_CASE("two operations of one module are told apart in the picture") {
+  std::vector<Operation> operations = two_layers();
+  operations.push_back({"linear", "model", "embed_tokens", 0.25, 1, 1});
+  const std::string svg = profile_svg("h", {make_profile("p", 1, operations)}, {});
+  CHECK(contains(svg, "model.embed_tokens (take)"));
+  CHECK(contains(svg, "model.embed_tokens (linear)"));
 }
 
 TEST_CASE("many operations: the rest is one row, and nothing is lost") {
