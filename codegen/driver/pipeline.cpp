@@ -197,7 +197,7 @@ const diag::Code& code_of(const std::string& kind) {
   if (kind == "layout") return code::weight_layout;
   if (kind == "parts") return code::parts_incomplete;
   if (kind == "one-of") return code::no_alternative;
-  if (kind == "architecture") return code::metadata_config;
+  if (kind == "architecture") return code::wrong_architecture;
   if (kind == "list-length") return code::list_length;
   assert(kind == "unexpected-tensor");
   return code::tensor_unexpected;

@@ -148,32 +148,43 @@ class GgufReader {
     return s;
   }
 
-  // Before and after the text, as the file says or as its kind has it.
-  void surround(bool begin_unless_said, bool end_unless_said, const char* begin = "bos_token_id", const char* end = "eos_token_id") {
-    JsonArray single;
+  // Before and after the text, as the file says or as its kind has it. Of a pair the second text has the same around it, but for
+  // a token that `begin_once` lets stand before the first alone.
+  void surround(bool begin_unless_said, bool end_unless_said, const char* begin = "bos_token_id", const char* end = "eos_token_id",
+                bool begin_once = false) {
     JsonObject special;
-    const auto add = [&](const char* name) {
+    const auto token_of = [&](const char* name) {
       const std::int64_t number = id(name);
-      if (number < 0) return;
+      if (number < 0) return std::string();
       const std::string& token = tokens_[static_cast<std::size_t>(number)];
-      JsonObject part, inner, ids;
-      inner.set("id", token);
-      inner.set("type_id", 0);
-      part.set("SpecialToken", std::move(inner));
-      single.emplace_back(std::move(part));
+      JsonObject ids;
       ids.set("id", token);
       ids.set("ids", JsonArray{Json(number)});
+      ids.set("tokens", JsonArray{Json(token)});
       special.set(token, std::move(ids));
+      return token;
     };
-    if (flag("add_bos_token", begin_unless_said)) add(begin);
-    JsonObject part, inner;
-    inner.set("id", "A");
-    inner.set("type_id", 0);
-    part.set("Sequence", std::move(inner));
-    single.emplace_back(std::move(part));
-    if (flag("add_eos_token", end_unless_said)) add(end);
+    const std::string before = flag("add_bos_token", begin_unless_said) ? token_of(begin) : "";
+    const std::string after = flag("add_eos_token", end_unless_said) ? token_of(end) : "";
+    const auto part = [](const char* kind, const std::string& what, std::int64_t text) {
+      JsonObject outer, inner;
+      inner.set("id", what);
+      inner.set("type_id", text);
+      outer.set(kind, std::move(inner));
+      return Json(std::move(outer));
+    };
+    const auto add = [&](JsonArray& to, std::int64_t text) {
+      if (!before.empty() && (text == 0 || !begin_once)) to.push_back(part("SpecialToken", before, text));
+      to.push_back(part("Sequence", text == 0 ? "A" : "B", text));
+      if (!after.empty()) to.push_back(part("SpecialToken", after, text));
+    };
+    JsonArray single, pair;
+    add(single, 0);
+    add(pair, 0);
+    add(pair, 1);
     JsonObject s = stage("TemplateProcessing");
     s.set("single", std::move(single));
+    s.set("pair", std::move(pair));
     s.set("special_tokens", std::move(special));
     root_.set("post_processor", std::move(s));
   }
@@ -296,7 +307,9 @@ class GgufReader {
     JsonObject normalizer = stage("BertNormalizer");
     normalizer.set("clean_text", true);
     normalizer.set("handle_chinese_chars", true);
-    normalizer.set("lowercase", true);
+    const bool lowercase = flag("normalizer.lowercase", true);
+    normalizer.set("strip_accents", flag("normalizer.strip_accents", lowercase));
+    normalizer.set("lowercase", lowercase);
     root_.set("normalizer", std::move(normalizer));
     root_.set("pre_tokenizer", stage("BertPreTokenizer"));
     JsonObject decoder = stage("WordPiece");
@@ -304,7 +317,7 @@ class GgufReader {
     decoder.set("cleanup", true);
     root_.set("decoder", std::move(decoder));
     surround(true, true, metadata_.contains(key("cls_token_id")) ? "cls_token_id" : "bos_token_id",
-             metadata_.contains(key("seperator_token_id")) ? "seperator_token_id" : "eos_token_id");
+             metadata_.contains(key("seperator_token_id")) ? "seperator_token_id" : "eos_token_id", true);
     const std::int64_t unknown_id = id("unknown_token_id");
     JsonObject model = stage("WordPiece");
     model.set("unk_token", unknown_id < 0 ? std::string("[UNK]") : spelled[static_cast<std::size_t>(unknown_id)]);

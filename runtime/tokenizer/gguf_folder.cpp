@@ -1,12 +1,14 @@
 // A GGUF's tokenizer as the files of a folder.
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "runtime/base/strings.h"
 #include "runtime/tokenizer/gguf.h"
 #include "runtime/tokenizer/gguf_ids.h"
 #include "runtime/tokenizer/gguf_writer.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/utf8.h"
 
 namespace modelc {
 namespace {
@@ -46,30 +48,38 @@ Result<JsonObject> model_of(const Metadata& metadata, const std::string& kind, c
                  name + ": tokenizer.ggml.model " + quote(kind) + " is not written as tokenizer.json",
                  {},
                  "--no-tokenizer"};
-  // Every pair whose union is a token, the best score first; of one token's pairs, the longer left part first.
+  // Every pair whose union is a token, the best score first; of equal scores, as of one token's pairs, the longer left part
+  // first and then the longer right one: that is the order of a list in which all of them merge from the left.
+  struct Merge {
+    double score;
+    std::size_t left_length, right_length;
+    std::string left, right;
+  };
   JsonObject vocab;
   std::map<std::string, std::size_t, std::less<>> ids;
   for (std::size_t i = 0; i < count; ++i)
     if (ids.emplace(text(i), i).second) vocab.append(JsonMember{text(i), Json(static_cast<std::int64_t>(i)), 0, 0});
-  std::vector<std::size_t> order;
+  std::vector<Merge> found;
   bool bytes = false;
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t type = types ? types->at(i).as_int().value_or(1) : 1;
     bytes = bytes || type == 6;
-    if (type == 1 || type == 4) order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return score(a) > score(b); });
-  JsonArray merges;
-  for (const std::size_t i : order) {
     const std::string token = text(i);
-    if (token.size() > 256) continue;
+    // One with a space is found in the text as it comes: where pairs are merged there are none any more.
+    if ((type != 1 && type != 4) || token.size() > 256 || token.find(' ') != std::string::npos) continue;
     for (std::size_t cut = token.size(); cut-- > 1;) {
       if ((static_cast<unsigned char>(token[cut]) & 0xC0) == 0x80) continue;
-      const std::string left = token.substr(0, cut), right = token.substr(cut);
+      std::string left = token.substr(0, cut), right = token.substr(cut);
       if (!ids.contains(left) || !ids.contains(right)) continue;
-      merges.emplace_back(JsonArray{Json(left), Json(right)});
+      const std::size_t left_length = utf8::count(left), right_length = utf8::count(right);
+      found.push_back({score(i), left_length, right_length, std::move(left), std::move(right)});
     }
   }
+  std::stable_sort(found.begin(), found.end(), [](const Merge& a, const Merge& b) {
+    return std::tie(b.score, b.left_length, b.right_length) < std::tie(a.score, a.left_length, a.right_length);
+  });
+  JsonArray merges;
+  for (Merge& m : found) merges.emplace_back(JsonArray{Json(std::move(m.left)), Json(std::move(m.right))});
   model.set("type", "BPE");
   model.set("dropout", nullptr);
   model.set("unk_token", unknown && *unknown >= 0 && *unknown < static_cast<std::int64_t>(count)

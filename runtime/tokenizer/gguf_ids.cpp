@@ -37,6 +37,13 @@ std::optional<std::string> text_with_other_ids(const Tokenizer& before, const To
   };
   for (const char* text : probes)
     if (differs(text)) return text;
+  // Runs, which vocabularies have tokens for, and which go on beyond the longest of them.
+  for (const char sign : {' ', '\n', '\t', '-', '='})
+    for (std::size_t length = 2; length <= 70; ++length) {
+      const std::string run(length, sign);
+      for (const std::string& text : {run, "a" + run + "b"})
+        if (differs(text)) return text;
+    }
   for (std::int32_t id = 0; id < before.id_end(); ++id) {
     const std::int32_t one[] = {id};
     std::string text = before.decode(one, false);

@@ -224,6 +224,11 @@ class TokenizerWriter {
   }
 
   // ---- BPE by scores, as sentencepiece has it
+  static bool cuts_at_spaces(const Json* s) {
+    return text_of(s, "type") == "Split" && s->find("pattern") != nullptr &&
+           text_of(s->find("pattern"), "String").find(' ') != std::string::npos;
+  }
+
   Status by_score() {
     bool prefix = false, spaces = false;
     const auto is_space_mark = [](const Json* s) {
@@ -236,6 +241,7 @@ class TokenizerWriter {
       else return refuse("normalizer: a stage of type " + quote(text_of(s, "type")) + " as it is set up there");
     }
     for (const Json* s : stages_of(files_.tokenizer.find("pre_tokenizer"), "pretokenizers")) {
+      if (spaces && cuts_at_spaces(s)) continue;            // of which there are none any more: Gemma's
       if (text_of(s, "type") != "Metaspace" || spaces || text_of(s, "replacement") != "▁" || truth(s->find("split"), true))
         return refuse("pre_tokenizer: a stage of type " + quote(text_of(s, "type")) + " as it is set up there");
       const std::string scheme = text_of(s, "prepend_scheme");
@@ -248,6 +254,14 @@ class TokenizerWriter {
     if (Status s = read_merges(); !s) return s;
     if (Status s = score_tokens(); !s) return s;
     merges_.clear();
+    // Such a token is looked for in the text as it comes, and given out as it stands: its spaces are spaces.
+    std::vector<std::string> spaced;
+    for (std::size_t i = 0; i < tokens_.size(); ++i)
+      if (types_[i] == user_defined && tokens_[i].find("▁") != std::string::npos) {
+        spaced.push_back(quote(tokens_[i]));
+        tokens_[i] = replace_all(tokens_[i], "▁", " ");
+      }
+    if (!spaced.empty()) lost_.push_back("tokenizer.json: that these stand for the sign ▁ itself, too: " + listed(spaced, 4));
     to_.add_string("tokenizer.ggml.model", "llama");
     to_.add_string("tokenizer.ggml.pre", "default");
     to_.add("tokenizer.ggml.add_space_prefix", prefix);
@@ -255,7 +269,8 @@ class TokenizerWriter {
   }
 
   // Scores that put merges in the order of their ranks. Such a tokenizer merges every pair whose union is a token, all pairs of
-  // a token with one score, so the list must say the same: each pair there, and no two tokens' ranks mixed.
+  // a token with one score, so the list must say the same: each pair there, and no two tokens' ranks mixed. Added tokens may be:
+  // sentencepiece gives all that a user defines one score, and their merges (runs of spaces, of ends of lines) stand together.
   Status score_tokens() {
     std::unordered_map<std::string_view, std::size_t> ids;
     for (std::size_t i = 0; i < tokens_.size(); ++i) ids.emplace(tokens_[i], i);
@@ -275,14 +290,19 @@ class TokenizerWriter {
     for (const auto& [token, r] : ranks) order.emplace_back(r.first, token);
     std::sort(order.begin(), order.end());
     scores_.assign(tokens_.size(), -static_cast<float>(tokens_.size()) - 1);
-    std::size_t end = 0;
+    std::size_t end = 0, score = 0;
+    bool defined = true;                                   // those that have this score, by a user
     for (std::size_t k = 0; k < order.size(); ++k) {
-      const Ranks& r = ranks[order[k].second];
-      if (k > 0 && r.first < end)
-        return refuse("the merges of " + quote(tokens_[order[k].second]) + " and of " + quote(tokens_[order[k - 1].second]) +
+      const std::size_t token = order[k].second;
+      const Ranks& r = ranks[token];
+      const bool mixed = k > 0 && r.first < end, own = types_[token] == user_defined;
+      if (mixed && !(defined && own))
+        return refuse("the merges of " + quote(tokens_[token]) + " and of " + quote(tokens_[order[k - 1].second]) +
                       " are mixed: no scores give their order");
-      end = r.last;
-      scores_[order[k].second] = -static_cast<float>(k);
+      if (!mixed) score = k;
+      defined = mixed ? defined && own : own;
+      end = std::max(end, r.last);
+      scores_[token] = -static_cast<float>(score);
     }
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       if (types_[i] != normal) continue;
@@ -344,9 +364,13 @@ class TokenizerWriter {
       if (!bytes) return refuse("normalizer: precompiled_charsmap is not base64");
       to_.add_bytes("tokenizer.ggml.precompiled_charsmap", *bytes);
     }
-    if (truth(model_->find("byte_fallback")))
+    if (truth(model_->find("byte_fallback"))) {
       for (std::size_t i = 0; i < tokens_.size(); ++i)
         if (types_[i] == normal && is_byte_token(tokens_[i])) types_[i] = byte;
+      lost_.push_back(
+          "tokenizer.json: byte_fallback, of which the tokens of bytes alone tell: programs that do not look at them give the unknown "
+          "token");
+    }
     return {};
   }
 
@@ -357,9 +381,9 @@ class TokenizerWriter {
       return given(s) && text_of(s, "type") == type;
     };
     const Json* normalizer = files_.tokenizer.find("normalizer");
-    if (!is("normalizer", "BertNormalizer") || !truth(normalizer->find("clean_text")) || !truth(normalizer->find("handle_chinese_chars")) ||
-        !truth(normalizer->find("lowercase")) || !truth(normalizer->find("strip_accents"), true))
-      return refuse("normalizer: the format has one, BertNormalizer with clean_text, handle_chinese_chars, lowercase and accents stripped");
+    if (!is("normalizer", "BertNormalizer") || !truth(normalizer->find("clean_text")) || !truth(normalizer->find("handle_chinese_chars")))
+      return refuse("normalizer: the format has one, BertNormalizer with clean_text and handle_chinese_chars");
+    const bool lowercase = truth(normalizer->find("lowercase")), accents = truth(normalizer->find("strip_accents"), lowercase);
     if (!is("pre_tokenizer", "BertPreTokenizer")) return refuse("pre_tokenizer: the format has one, BertPreTokenizer");
     const std::string go_on = text_of(model_, "continuing_subword_prefix");
     const Json* longest = model_->find("max_input_chars_per_word");
@@ -372,6 +396,8 @@ class TokenizerWriter {
     }
     to_.add_string("tokenizer.ggml.model", "bert");
     to_.add_string("tokenizer.ggml.pre", "default");
+    if (!lowercase) to_.add("tokenizer.ggml.normalizer.lowercase", false);
+    if (accents != lowercase) to_.add("tokenizer.ggml.normalizer.strip_accents", accents);
     return {};
   }
 

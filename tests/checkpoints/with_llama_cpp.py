@@ -36,6 +36,7 @@ CASES = [                                                     # name, model, che
     ("llama", "llama", "examples/llama/fixtures/llama-tiny", {}),
     ("llama tied", "llama", "examples/llama/fixtures/llama-tied", {}),
     ("llama bf16", "llama", "examples/llama/fixtures/llama-bf16", {}),
+    ("llama with biases", "llama", "examples/llama/fixtures/llama-bias", {}),
     ("llama linear scaling", "llama", "examples/llama/fixtures/llama-rope-linear", {}),
     ("llama3 scaling", "llama", "examples/llama/fixtures/llama-rope-llama3", {}),
     ("trained, with a tokenizer", "llama", "examples/tiny", {}),

@@ -22,6 +22,10 @@ there_and_back llama-tiny "$llama" "$fixtures/llama-tiny" same
 there_and_back llama-bf16 "$llama" "$fixtures/llama-bf16" same
 there_and_back llama-f16 "$llama" "$fixtures/llama-f16" same
 there_and_back llama-tied "$llama" "$fixtures/llama-tied" same
+there_and_back llama-bias "$llama" "$fixtures/llama-bias" same
+for form in gguf back; do
+  expect "llama-bias.$form gives the reference's logits" 0 passed -- "$modelc" verify "$llama" --checkpoint "$work/llama-bias.$form" --expected "$fixtures/llama-bias/expected.safetensors"
+done
 there_and_back llama-linear "$llama" "$fixtures/llama-rope-linear" same
 there_and_back qwen2 "$PWD/examples/qwen2/qwen2.model" "$PWD/examples/qwen2/fixtures/qwen2-tiny" same
 there_and_back qwen3 "$PWD/examples/qwen3/qwen3.model" "$PWD/examples/qwen3/fixtures/qwen3-tiny" same

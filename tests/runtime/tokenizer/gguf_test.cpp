@@ -241,6 +241,15 @@ TEST_CASE("words in parts go into the metadata and back") {
   const auto back = folder_tokenizer(metadata, "x.gguf");
   REQUIRE_MESSAGE(back, back.error().text());
   CHECK(*back->tokenizer_config.find("mask_token")->as_string() == "[MASK]");
+  // Every member that the package `tokenizers` asks for.
+  const Json& around = *back->tokenizer.find("post_processor");
+  CHECK(dump(*around.find("single")) ==
+        R"([{"SpecialToken":{"id":"[CLS]","type_id":0}},{"Sequence":{"id":"A","type_id":0}},{"SpecialToken":{"id":"[SEP]","type_id":0}}])");
+  CHECK(dump(*around.find("pair")) ==
+        R"([{"SpecialToken":{"id":"[CLS]","type_id":0}},{"Sequence":{"id":"A","type_id":0}},{"SpecialToken":{"id":"[SEP]","type_id":0}},)"
+        R"({"Sequence":{"id":"B","type_id":1}},{"SpecialToken":{"id":"[SEP]","type_id":1}}])");
+  CHECK(dump(*around.find("special_tokens")) ==
+        R"({"[CLS]":{"id":"[CLS]","ids":[2],"tokens":["[CLS]"]},"[SEP]":{"id":"[SEP]","ids":[3],"tokens":["[SEP]"]}})");
   const auto again = Tokenizer::parse(dump(back->tokenizer));
   REQUIRE_MESSAGE(again, again.error().text());
   const Json cases = read("bert.cases.json");
@@ -250,8 +259,50 @@ TEST_CASE("words in parts go into the metadata and back") {
     CHECK(*after->encode(text) == *before->encode(text));
     CHECK(*again->encode(text) == *before->encode(text));
   }
+  // Capitals kept, accents kept or not: keys that say so, where they are not the usual ones.
+  for (const auto& [lowercase, accents] : {std::pair{false, Json()}, std::pair{false, Json(true)}, std::pair{true, Json(false)}}) {
+    JsonObject& normalizer = *files.tokenizer.as_object()->find("normalizer")->as_object();
+    normalizer.set("lowercase", lowercase);
+    normalizer.set("strip_accents", accents);
+    const Metadata cased = written(files, 430);
+    CHECK(key(cased, "normalizer.lowercase") == (lowercase ? "" : "false"));
+    const auto kept = Tokenizer::parse(dump(files.tokenizer)), read_back = Tokenizer::from_metadata(cased);
+    REQUIRE(kept);
+    REQUIRE_MESSAGE(read_back, read_back.error().text());
+    for (const Json& c : *cases.find("cases")->as_array()) {
+      const std::string& text = *c.find("text")->as_string();
+      CAPTURE(text);
+      CHECK(*read_back->encode(text) == *kept->encode(text));
+    }
+  }
   CHECK(refused(read("bert_cased.tokenizer.json")).find("the format has one") != std::string::npos);
   CHECK(refused(read("word_level.tokenizer.json")).find("a model of type \"WordLevel\"") != std::string::npos);
+}
+
+TEST_CASE("runs of spaces that a user defined: their merges stand among each other, and get one score") {
+  TokenizerFiles files;
+  files.tokenizer = read("gemma_runs.tokenizer.json");
+  files.tokenizer_config = spelled({{"bos_token", "<bos>"}, {"eos_token", "<eos>"}, {"unk_token", "<unk>"}, {"pad_token", "<pad>"}});
+  const Metadata metadata = written(files, 720);
+  CHECK(key(metadata, "model") == "\"llama\"");
+  CHECK(key(metadata, "add_space_prefix") == "false");
+  CHECK(key(metadata, "add_bos_token") == "true");
+  CHECK(key(metadata, "bos_token_id") == "2");
+  // Other programs look for these in the text as it comes, and give them out as they stand.
+  CHECK(metadata.find("tokenizer.ggml.tokens")->at(11).as_string() == "  ");
+  CHECK(metadata.find("tokenizer.ggml.token_type")->at(11).as_int() == 4);
+  check("gemma_runs", metadata);
+  const auto back = folder_tokenizer(metadata, "x.gguf");
+  REQUIRE_MESSAGE(back, back.error().text());
+  check("gemma_runs", written(*back, 720));
+
+  // Among a user's tokens alone: others whose merges are mixed have no scores that give their order.
+  JsonObject& root = *files.tokenizer.as_object();
+  JsonArray added;
+  for (const Json& t : *root.find("added_tokens")->as_array())
+    if (*t.find("special")->as_bool()) added.push_back(t);
+  root.set("added_tokens", std::move(added));
+  CHECK(refused(files.tokenizer).find("are mixed") != std::string::npos);
 }
 
 TEST_CASE("a vocabulary with scores, merged as sentencepiece merges it") {

@@ -334,6 +334,29 @@ def gemma():
     return t
 
 
+def gemma_runs():
+    """As transformers makes Gemma's of a vocabulary of sentencepiece: all that a user defined has one score, so that the merges of
+    runs stand among each other."""
+    from transformers import GemmaTokenizer
+    from transformers.tokenization_utils_base import generate_merges
+    runs = ["\n" * n for n in range(2, 9)] + ["▁" * n for n in range(2, 9)] + ["\t" * n for n in range(2, 5)]
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder, "text.txt")
+        text.write_text("\n".join(TRAINING))
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(text), model_prefix=str(Path(folder, "m")), vocab_size=700, model_type="bpe", byte_fallback=True,
+            normalization_rule_name="identity", remove_extra_whitespaces=False, add_dummy_prefix=False, character_coverage=0.99,
+            user_defined_symbols=runs, pad_id=0, eos_id=1, bos_id=2, unk_id=3, pad_piece="<pad>", eos_piece="<eos>", bos_piece="<bos>",
+            unk_piece="<unk>", minloglevel=2)
+        sp = sentencepiece.SentencePieceProcessor(model_file=str(Path(folder, "m.model")))
+    vocab = {sp.id_to_piece(i): i for i in range(len(sp))}
+    merges = generate_merges(vocab, {p: sp.get_score(i) for p, i in vocab.items() if not (sp.is_control(i) or sp.is_unknown(i))})
+    t = GemmaTokenizer(vocab=vocab, merges=merges).backend_tokenizer
+    t.add_tokens([AddedToken(r, normalized=False) for r in runs])
+    t.post_processor = processors.TemplateProcessing(single="<bos> $A", pair="<bos> $A <bos> $B", special_tokens=[("<bos>", 2)])
+    return t
+
+
 def roberta():
     """Byte-level with the tokens around it that double between two texts."""
     t = trained(byte_level(use_regex=True, add_prefix_space=True), size=420)
@@ -387,7 +410,7 @@ def byte_normalized():
 
 # Trained again they come out otherwise (the trainer sums in no fixed order), so the files that are here are kept; to make
 # one anew, delete it. Fewer of their ids to decode, and texts in pairs.
-WITH_PAIRS = [bert, bert_cased, t5, unigram_bytes, gemma, roberta, clip, marked_bpe, word_level, byte_normalized]
+WITH_PAIRS = [bert, bert_cased, t5, unigram_bytes, gemma, gemma_runs, roberta, clip, marked_bpe, word_level, byte_normalized]
 MADE = [gpt2, gpt2_prefix, llama3, qwen2, gpt4o, deepseek, starcoder, splits, normal_forms, decomposed, sentencepiece_bpe, added] + WITH_PAIRS
 
 
