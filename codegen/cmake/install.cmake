@@ -9,6 +9,17 @@ if(TARGET modelc)
   install(DIRECTORY shaders/include DESTINATION ${CMAKE_INSTALL_DATADIR}/modelc/shaders)
   install(DIRECTORY stdlib/ DESTINATION ${CMAKE_INSTALL_DATADIR}/modelc/stdlib FILES_MATCHING PATTERN "*.model")
 endif()
+# Something to begin with: the model files, programs around one of them, and the small checkpoint that they run.
+set(MODELC_EXAMPLES_DIR ${CMAKE_INSTALL_DATADIR}/modelc/examples)
+install(DIRECTORY examples/ DESTINATION ${MODELC_EXAMPLES_DIR} FILES_MATCHING PATTERN "*.model" PATTERN "*.comp"
+        PATTERN "main.cpp"
+        PATTERN fixtures EXCLUDE PATTERN tiny EXCLUDE PATTERN embed EXCLUDE)
+install(DIRECTORY examples/embed DESTINATION ${MODELC_EXAMPLES_DIR} PATTERN __pycache__ EXCLUDE)
+install(FILES examples/tiny/config.json examples/tiny/generation_config.json examples/tiny/model.safetensors
+              examples/tiny/tokenizer.json examples/tiny/tokenizer_config.json
+        DESTINATION ${MODELC_EXAMPLES_DIR}/tiny)
+install(FILES README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/modelc)
+
 if(TARGET modelc_runtime)
   install(TARGETS modelc_runtime modelc_c modelc_main EXPORT modelcTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY runtime/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/modelc/runtime FILES_MATCHING PATTERN "*.h")
@@ -45,6 +56,8 @@ if(PROJECT_IS_TOP_LEVEL)
   # To compile and link what it writes.
   set(CPACK_DEBIAN_PACKAGE_DEPENDS "libpcre2-dev, libutf8proc-dev, libsimdjson-dev, g++ | c++-compiler")
   set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "cmake (>= 3.25), pkg-config")
+  # Loaded while a program runs, where it is there: the CPU needs no driver.
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libvulkan1, mesa-vulkan-drivers, ninja-build")
   set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
   set(CPACK_STRIP_FILES ON)
   set(CPACK_GENERATOR DEB)

@@ -2,7 +2,7 @@
 #
 #   modelc_add_library(NAME MODEL FILE.model CONFIG config.json
 #                      [CHECKPOINT DIR] [BACKENDS cpu vulkan] [CLASS Llama] [NAMESPACE ns] [EXTENSIONS DIR…] [IMPORTS DIR…]
-#                      [STATIC | SHARED | OBJECT] [C_API])
+#                      [SET key=value…] [STATIC | SHARED | OBJECT] [C_API])
 #     A library with the generated class, to be linked by the program that includes its header. With C_API also
 #     NAME_model_type() of "FILE_c.h", and the C API of the runtime; a SHARED one has all of it inside.
 #
@@ -18,7 +18,8 @@
 #
 # What is generated again follows from what modelc read: the model, its imports, the standard library, the configuration
 # and the checkpoint's headers stand in a depfile. The manifest is the output that a build goes by; the sources are
-# byproducts that keep their time when they do not change, so nothing is compiled for nothing.
+# byproducts that keep their time when they do not change, so nothing is compiled for nothing. A generation that fails takes
+# the manifest away: what it made before is not taken for the model as it is.
 #
 # Cross compiling needs a modelc that runs on the build machine: -DMODELC_EXECUTABLE=/path/to/modelc, or one on the PATH.
 include_guard(GLOBAL)
@@ -129,7 +130,6 @@ function(_modelc_generate function target with_main)
     list(APPEND command --main)
     list(APPEND sources "${folder}/${base}_main.cpp")
   endif()
-  set(headers "${folder}/${base}.h")
   if(arg_C_API)
     list(APPEND command --c-api)
     list(APPEND sources "${folder}/${base}_c.cpp")

@@ -31,6 +31,7 @@ model Small(c: SmallConfig) {
     forward(x: [tokens, c.width]) -> y: [tokens, c.width] { return scale(x) }
 }
 M
+sed '/^import/d; /scale: /d; s/return scale(x)/return silu(x) * c.factor/; s/SmallConfig/ShadedConfig/; s/model Small/model Shaded/' "$app/small.model" > "$app/shaded.model"
 echo '{"width": 4, "factor": 2.5}' > "$app/small.json"
 cat > "$app/main.cpp" <<'CPP'
 #include <cstdio>
@@ -51,7 +52,11 @@ CPP
 cat > "$app/CMakeLists.txt" <<'C'
 cmake_minimum_required(VERSION 3.25)
 project(app LANGUAGES CXX)
-if(MODELC_SUBFOLDER)
+if(MODELC_FETCHED)
+  include(FetchContent)
+  FetchContent_Declare(modelc SOURCE_DIR ${MODELC_FETCHED})
+  FetchContent_MakeAvailable(modelc)
+elseif(MODELC_SUBFOLDER)
   add_subdirectory(${MODELC_SUBFOLDER} modelc EXCLUDE_FROM_ALL)
 else()
   find_package(modelc 0.1 REQUIRED)
@@ -60,18 +65,36 @@ modelc_add_library(models MODEL llama.model CONFIG tiny/config.json)
 modelc_target_model(models MODEL llama.model CHECKPOINT tiny NAMESPACE second::models)
 modelc_target_model(models MODEL qwen2.model CONFIG qwen2.json)
 modelc_add_library(small MODEL small.model CONFIG small.json)
+if(SHADERS)
+  modelc_add_library(shaded OBJECT MODEL shaded.model CONFIG small.json BACKENDS cpu vulkan)
+endif()
 add_executable(app main.cpp)
 target_link_libraries(app PRIVATE models)
 modelc_add_executable(writer MODEL llama.model CONFIG tiny/config.json)
 C
-configure() { cmake -S "$app" -B "$1" -G "$2" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS=-O0 "${@:3}"; }
+"$prefix/bin/modelc" --version | grep -q "^Vulkan not built" && shaders=OFF || shaders=ON
+configure() { cmake "-DSHADERS=$shaders" -S "$app" -B "$1" -G "$2" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS=-O0 "${@:3}"; }
 for generator in Ninja "Unix Makefiles"; do
   b="$work/build ${generator%% *}"                       # with a space in its name
   expect "$generator: find_package from a moved installation" 0 -- configure "$b" "$generator"
   expect "$generator: builds" 0 -- cmake --build "$b"
   expect "$generator: three models in one program" 0 "and" "refuses" -- "$b/app" "$app/tiny"
   expect "$generator: the stock main" 0 "It is a truth" -- "$b/writer" --checkpoint "$app/tiny" --prompt "It is a truth" -n 4
+  if [ $shaders = ON ]; then
+    [ -n "$(find "$b/shaded.modelc/shaders" -name '*.comp')" ] && [ -s "$b/shaded.modelc/shaded_shaders.h" ] && pass "$generator: shaders too" ||
+      fail "$generator: shaders too" "$(find "$b/shaded.modelc")"
+  else skip "shaders: this modelc was built without Vulkan"; fi
 done
+
+# Its help, as it has no manual.
+writer=$work/build\ Ninja/writer
+expect "the stock main's help" 0 "Llama from llama.model" "usage: $writer [COMMAND]" "verify" "--prompt TEXT" "--checkpoint PATH" -- "$writer" --help
+expect "the help of its commands" 0 "bench: " "bench --checkpoint PATH [options]" "-p N" -- "$writer" bench --help
+wide=$(for c in "" generate verify same bench info pack; do (cd "$work/build Ninja" && ./writer $c --help); done | LC_ALL=C.UTF-8 grep -E '^.{101}')
+[ -z "$wide" ] && pass "it fits 100 columns" || fail "it fits 100 columns" "$wide"
+expect "its version" 0 "Llama from llama.model, written by modelc 0." "simdjson " -- "$writer" --version
+expect "a misspelt option of it" 2 "did you mean \`--prompt\`" "--help" -- "$writer" --checkpoint "$app/tiny" --promt a
+expect "a misspelt command of it" 2 "did you mean \`bench\`" -- "$writer" bnech --checkpoint "$app/tiny"
 
 # Rebuilds. What ran is read off what the tools print.
 for generator in Ninja "Unix Makefiles"; do
@@ -102,8 +125,15 @@ $out"
   sleep 1.1; sed -i 's/factor \* x/factr * x/' "$app/parts/scale.model"
   expect "$generator: a mistake is told with its place" 2 "$app/parts/scale.model:3:" "factr" -- bash -c "cmake --build \"$b\" --target small; test \$? -ne 0 && exit 2"
   expect "$generator: and again, since nothing stale is taken" 2 "factr" -- bash -c "cmake --build \"$b\" --target small; test \$? -ne 0 && exit 2"
+  [ ! -e "$b/small.modelc/small.manifest.json" ] && pass "$generator: no stamp of the model before" || fail "$generator: no stamp of the model before"
+  # An import that is gone is modelc's to tell, not the build system's.
+  mv "$app/parts" "$app/gone"
+  expect "$generator: an import that is gone" 2 "$app/small.model:2:" "parts.scale" -- bash -c "cmake --build \"$b\" --target small; test \$? -ne 0 && exit 2"
+  mv "$app/gone" "$app/parts"
   sleep 1.1; cp "$work/kept" "$app/parts/scale.model"
-  expect "$generator: mended" 0 -- cmake --build "$b"
+  out=$(again)
+  [ "$(echo "$out" | ran)" = 1 ] && echo "$out" | grep -q "small.model" && [ -e "$b/small.modelc/small.manifest.json" ] &&
+    pass "$generator: mended, and nothing is compiled for nothing" || fail "$generator: mended, and nothing is compiled for nothing" "$out"
   sed -i 's/factor \* x/x * factor/' "$app/parts/scale.model"
   cmake --build "$b" > /dev/null 2>&1
 done
@@ -136,12 +166,18 @@ printf '#include "llama.h"\n#include <cstdio>\nint main(int, char** v) { auto m 
 expect "pkg-config: compiles" 0 -- bash -c "${CXX:-c++} \$(pkg-config --cflags modelc-runtime) -O0 -ffp-contract=off '$work/hand/own.cpp' '$work/hand/llama.cpp' \$(pkg-config --libs modelc-runtime) -o '$work/hand/own'"
 expect "pkg-config: runs" 0 "loaded" -- "$work/hand/own" "$app/tiny"
 
-# As a subfolder, the way FetchContent takes a local folder too. Building the compiler once more takes minutes: asked for.
+# As a subfolder, and fetched from a local folder. Building the compiler once more takes minutes: asked for.
 expect "add_subdirectory: configures" 0 -- configure "$work/sub" Ninja "-DMODELC_SUBFOLDER=$source"
+expect "FetchContent: configures" 0 -- configure "$work/fetched" Ninja "-DMODELC_FETCHED=$source"
 if [ -n "${MODELC_HEAVY:-}" ]; then
-  expect "add_subdirectory: builds" 0 -- cmake --build "$work/sub" --target writer
-  expect "add_subdirectory: runs" 0 "It is a truth" -- "$work/sub/writer" --checkpoint "$app/tiny" --prompt "It is a truth" -n 4
+  for way in sub fetched; do
+    expect "$way: builds" 0 -- cmake --build "$work/$way" --target writer
+    expect "$way: runs" 0 "It is a truth" -- "$work/$way/writer" --checkpoint "$app/tiny" --prompt "It is a truth" -n 4
+  done
 else
-  skip "add_subdirectory: the build (MODELC_HEAVY=1 runs it)"
+  skip "add_subdirectory, FetchContent: the builds (MODELC_HEAVY=1 runs them)"
 fi
+# The same with a modelc that is there already, as in a cross build: the runtime alone is built.
+expect "FetchContent of the runtime: configures" 0 -- configure "$work/part" Ninja "-DMODELC_FETCHED=$source" -DMODELC_PARTS=runtime \
+  "-DMODELC_EXECUTABLE=$prefix/bin/modelc" -DSHADERS=OFF
 finish

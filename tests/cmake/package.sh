@@ -2,7 +2,8 @@
 # The .deb on a bare Debian 12: builds it (preset release), makes a minimal Debian 12 with debootstrap from this machine's own apt
 # mirror, installs the .deb there with apt, and builds and runs in it the README's project, pasted into an empty folder.
 # Usage: bash tests/cmake/package.sh [BUILD_FOLDER]       Needs root, debootstrap, dpkg-dev, a mirror; minutes and 2 GB below TMPDIR.
-# MODELC_DEBS=FOLDER keeps debootstrap's downloads in an existing folder for the next time.
+# MODELC_DEBS=FOLDER keeps debootstrap's downloads in an existing folder for the next time; MODELC_BARE=FOLDER copies a minimal Debian 12
+# that stands there instead of making one.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${1:-build-release}
@@ -22,7 +23,7 @@ cmake --build "$build" > "$work/log" 2>&1 || { tail -50 "$work/log" >&2; die "th
 (cd "$build" && cpack -G DEB -B "$work/package") > "$work/log" 2>&1 || { cat "$work/log" >&2; die "cpack"; }
 deb=$(find "$work/package" -maxdepth 1 -name '*.deb')
 [ -f "$deb" ] || die "cpack made no .deb, or several: $deb"
-dpkg-deb --info "$deb" | sed -n 's/^ \(Package\|Version\|Architecture\|Installed-Size\|Depends\|Recommends\):/\1:/p'
+dpkg-deb --info "$deb" | sed -n 's/^ \(Package\|Version\|Architecture\|Installed-Size\|Depends\|Recommends\|Suggests\):/\1:/p'
 
 say "a minimal Debian 12"
 # The mirror that apt has for bookworm here, of either kind of file.
@@ -36,7 +37,12 @@ mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2> /dev/null
   END { stanza() }' /etc/apt/sources.list.d/*.sources 2> /dev/null || true)
 [ -n "$mirror" ] || die "apt has no mirror of bookworm in /etc/apt/sources.list*"
 root=$work/debian
-debootstrap --variant=minbase ${MODELC_DEBS:+--cache-dir="$MODELC_DEBS"} bookworm "$root" "$mirror" > "$work/log" 2>&1 || { tail -20 "$work/log" >&2; die "debootstrap"; }
+if [ -n "${MODELC_BARE:-}" ]; then
+  cp -a "$MODELC_BARE" "$root"
+else
+  debootstrap --variant=minbase ${MODELC_DEBS:+--cache-dir="$MODELC_DEBS"} bookworm "$root" "$mirror" > "$work/log" 2>&1 ||
+    { tail -20 "$work/log" >&2; die "debootstrap"; }
+fi
 # How apt reaches it, as here.
 { grep -ls '^Acquire' /etc/apt/apt.conf.d/* /etc/apt/apt.conf || true; } | xargs -r cp -t "$root/etc/apt/apt.conf.d/"
 cp /etc/resolv.conf "$root/etc/resolv.conf" 2> /dev/null || true
@@ -59,27 +65,32 @@ inside modelc --version || die "modelc --version"
 say "the README's project in an empty folder"
 project=$root/srv/project
 mkdir "$project"
-awk '/^## Use in CMake/ { here = 1 } here && /^```$/ { exit } copy { print } here && /^```cmake$/ { copy = 1 }' README.md > "$project/CMakeLists.txt"
+# The block of one kind of text in the section.
+block() { awk -v kind="$1" '/^## Use in CMake/ { here = 1; next } here && /^## / { exit } copy && /^```$/ { exit } copy { print } here && $0 == "```" kind { copy = 1 }' README.md; }
+block cmake > "$project/CMakeLists.txt"
+block sh > "$root/srv/commands"
 grep -q modelc_add_executable "$project/CMakeLists.txt" || die "README.md: no CMake project under \"Use in CMake\""
-cp examples/llama/llama.model examples/llama/main.cpp "$project/"
-cp examples/tiny/config.json "$project/"
-cp -r examples/tiny "$root/srv/checkpoint"
-inside sh -c 'cd /srv/project && cmake -S . -B build && cmake --build build' > "$work/log" 2>&1 || { tail -50 "$work/log" >&2; die "the project"; }
+grep -q "cmake --build" "$root/srv/commands" || die "README.md: no commands under \"Use in CMake\""
 prompt="It is a truth universally"
 here=$("$build/codegen/driver/modelc" run examples/llama/llama.model --checkpoint examples/tiny --prompt "$prompt" -n 24 2> /dev/null)
-there=$(inside /srv/project/build/smollm_cli --checkpoint /srv/checkpoint --prompt "$prompt" -n 24 2> "$work/log") || { cat "$work/log" >&2; die "the program"; }
-[ -n "$there" ] && [ "$here" = "$there" ] || die "the same text: here \"$here\", there \"$there\""
-echo "smollm_cli: $there"
-own=$(inside /srv/project/build/app /srv/checkpoint "$prompt" 2> "$work/log") || { cat "$work/log" >&2; die "the program of one's own"; }
-case "$own" in "$prompt"?*) ;; *) die "the program of one's own wrote \"$own\"" ;; esac
+inside sh -c 'cd /srv/project && sh -e /srv/commands' > "$work/log" 2> "$work/errors" || { tail -50 "$work/log" "$work/errors" >&2; die "the project"; }
+grep -vE '^\[|^--' "$work/log" | sed 's/^/  /'
+# What its two programs wrote; the second draws its tokens.
+[ -n "$here" ] || die "modelc run wrote nothing here"
+case "$(cat "$work/log")" in *"$here"$'\n'"$prompt"?*) ;; *) die "its programs did not write \"$here\" and a text of their own" ;; esac
 
 say "modelc run, with the compiler that the package pulled"
-ran=$(inside sh -c "cd /srv/project && modelc run llama.model --checkpoint /srv/checkpoint --prompt '$prompt' -n 24" 2> "$work/log") || { cat "$work/log" >&2; die "modelc run"; }
+ran=$(inside sh -c "cd /srv/project && modelc run llama.model --checkpoint /usr/share/modelc/examples/tiny --prompt '$prompt' -n 24" 2> "$work/log") || { cat "$work/log" >&2; die "modelc run"; }
 [ "$ran" = "$here" ] || die "modelc run wrote \"$ran\""
+
+say "the C API: the example that comes with the package"
+inside sh -ec 'cmake -S /usr/share/modelc/examples/embed -B /srv/embed && cmake --build /srv/embed' > "$work/log" 2>&1 || { tail -50 "$work/log" >&2; die "examples/embed"; }
+ran=$(inside /srv/embed/generate /usr/share/modelc/examples/tiny "$prompt" 24 2> "$work/log") || { cat "$work/log" >&2; die "the program in C"; }
+[ "$ran" = "$here" ] || die "the program in C wrote \"$ran\""
 
 say "apt-get remove"
 inside apt-get remove -q -y modelc > "$work/log" 2>&1 || { cat "$work/log" >&2; die "apt-get remove"; }
-left=$(find "$root/usr" -path '*modelc*' ! -path '*/ccache/*' | head -5)
+left=$(find "$root/usr" "$root/etc" -path '*modelc*' ! -path '*/ccache/*' | head -5)
 [ -z "$left" ] || die "left behind: $left"
 echo
 echo "the package: all passed"
