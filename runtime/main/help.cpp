@@ -14,7 +14,8 @@ constexpr std::size_t columns = 100;
 constexpr std::size_t widest_name = 28;                    // a longer one has its text on the next line
 
 std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 // The words of a text in lines that end before `columns`; lines after the first are indented.
