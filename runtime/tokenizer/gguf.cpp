@@ -245,12 +245,21 @@ class GgufReader {
     Vocabulary vocabulary;
     if (!fill(vocabulary)) return nullptr;
     const bool prefix = flag("add_space_prefix", true);
-    JsonArray normal_form;
-    JsonObject prepend = stage("Prepend");
-    prepend.set("prepend", "▁");
-    if (prefix) normal_form.emplace_back(std::move(prepend));
-    normal_form.emplace_back(replace(" ", "▁"));
-    root_.set("normalizer", sequence("normalizers", std::move(normal_form)));
+    const auto scheme = metadata_.find("modelc.tokenizer.prepend_scheme");
+    if (prefix && scheme && (scheme->as_string() == "first" || scheme->as_string() == "always")) { // no space before one that is there
+      JsonObject s = stage("Metaspace");
+      s.set("replacement", "▁");
+      s.set("prepend_scheme", std::string(*scheme->as_string()));
+      s.set("split", false);
+      root_.set("pre_tokenizer", std::move(s));
+    } else {
+      JsonArray normal_form;
+      JsonObject prepend = stage("Prepend");
+      prepend.set("prepend", "▁");
+      if (prefix) normal_form.emplace_back(std::move(prepend));
+      normal_form.emplace_back(replace(" ", "▁"));
+      root_.set("normalizer", sequence("normalizers", std::move(normal_form)));
+    }
     JsonArray decoders = {replace("▁", " "), stage("ByteFallback"), stage("Fuse")};
     if (prefix) {
       JsonObject strip = stage("Strip");

@@ -11,6 +11,7 @@
 #include "runtime/tokenizer/gguf_ids.h"
 #include "runtime/tokenizer/gguf_patterns.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "runtime/tokenizer/utf8.h"
 
 namespace modelc {
 namespace {
@@ -244,11 +245,14 @@ class TokenizerWriter {
       if (spaces && cuts_at_spaces(s)) continue;            // of which there are none any more: Gemma's
       if (text_of(s, "type") != "Metaspace" || spaces || text_of(s, "replacement") != "▁" || truth(s->find("split"), true))
         return refuse("pre_tokenizer: a stage of type " + quote(text_of(s, "type")) + " as it is set up there");
-      const std::string scheme = text_of(s, "prepend_scheme");
+      const std::string given_scheme = text_of(s, "prepend_scheme"), scheme = given_scheme.empty() ? "always" : given_scheme;
       prefix = scheme != "never";
       spaces = true;
-      if (scheme == "first")
-        lost_.push_back("tokenizer.json: prepend_scheme \"first\" (text that follows a special token gets a space before it)");
+      if (!prefix) continue;
+      to_.add_string("modelc.tokenizer.prepend_scheme", scheme);
+      lost_.push_back("tokenizer.json: prepend_scheme " + quote(scheme) +
+                      " is said to modelc alone: for other programs a space stands before every text" +
+                      (scheme == "first" ? " and after every special token" : "") + ", also before one that begins with a space");
     }
     if (!spaces) return refuse("spaces do not become ▁");
     if (Status s = read_merges(); !s) return s;
@@ -268,9 +272,17 @@ class TokenizerWriter {
     return {};
   }
 
+  static bool is_run(std::string_view token) {               // of one character
+    const std::size_t size = token.empty() ? 0 : utf8::next(token, 0).size;
+    for (std::size_t at = size; at < token.size(); at += size)
+      if (token.substr(at, size) != token.substr(0, size)) return false;
+    return size > 0;
+  }
+
   // Scores that put merges in the order of their ranks. Such a tokenizer merges every pair whose union is a token, all pairs of
-  // a token with one score, so the list must say the same: each pair there, and no two tokens' ranks mixed. Added tokens may be:
-  // sentencepiece gives all that a user defines one score, and their merges (runs of spaces, of ends of lines) stand together.
+  // a token with one score, so the list must say the same: each pair there, and no two tokens' ranks mixed. Those of equal scores
+  // are: their merges stand together, the longer left part first. Of a run of one character that is the same as merging from the
+  // left, which equal scores mean; and what a user defined is found before anything is merged.
   Status score_tokens() {
     std::unordered_map<std::string_view, std::size_t> ids;
     for (std::size_t i = 0; i < tokens_.size(); ++i) ids.emplace(tokens_[i], i);
@@ -278,8 +290,13 @@ class TokenizerWriter {
       std::size_t first = 0, last = 0, count = 0;
     };
     std::map<std::size_t, Ranks> ranks;                    // by token
+    std::vector<std::size_t> rises(merges_.size() + 1, 0);   // up to a rank: merges whose parts are longer than those before them
+    std::pair<std::size_t, std::size_t> last_lengths;
     for (std::size_t r = 0; r < merges_.size(); ++r) {
       const std::size_t space = merges_[r].find(' ');
+      const std::pair lengths(utf8::count(merges_[r].substr(0, space)), utf8::count(merges_[r].substr(space + 1)));
+      rises[r + 1] = rises[r] + (r > 0 && lengths > last_lengths ? 1 : 0);
+      last_lengths = lengths;
       const auto made = ids.find(std::string_view(joined_ = merges_[r].substr(0, space) + merges_[r].substr(space + 1)));
       if (made == ids.end()) return refuse("the merge " + quote(merges_[r]) + " makes no token");
       auto [at, fresh] = ranks.emplace(made->second, Ranks{r, r, 0});
@@ -290,18 +307,18 @@ class TokenizerWriter {
     for (const auto& [token, r] : ranks) order.emplace_back(r.first, token);
     std::sort(order.begin(), order.end());
     scores_.assign(tokens_.size(), -static_cast<float>(tokens_.size()) - 1);
-    std::size_t end = 0, score = 0;
-    bool defined = true;                                   // those that have this score, by a user
+    std::size_t end = 0, score = 0, first = 0;               // of those that have this score: the last rank, the first one
+    bool equal = true;                                     // they may have one score
     for (std::size_t k = 0; k < order.size(); ++k) {
       const std::size_t token = order[k].second;
       const Ranks& r = ranks[token];
-      const bool mixed = k > 0 && r.first < end, own = types_[token] == user_defined;
-      if (mixed && !(defined && own))
+      const bool mixed = k > 0 && r.first < end, may = types_[token] == user_defined || is_run(tokens_[token]);
+      if (!mixed) score = k, first = r.first;
+      equal = may && (equal || !mixed);
+      end = mixed ? std::max(end, r.last) : r.last;
+      if (mixed && (!equal || rises[end + 1] != rises[first + 1]))
         return refuse("the merges of " + quote(tokens_[token]) + " and of " + quote(tokens_[order[k - 1].second]) +
                       " are mixed: no scores give their order");
-      if (!mixed) score = k;
-      defined = mixed ? defined && own : own;
-      end = std::max(end, r.last);
       scores_[token] = -static_cast<float>(score);
     }
     for (std::size_t i = 0; i < tokens_.size(); ++i) {

@@ -17,6 +17,7 @@ import json
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -38,8 +39,9 @@ DIFFERS = [                                                   # name, whether a 
      "it puts a space before each text, and ends words at spaces alone"),
     ("unigram_bytes", lambda text, tokens: text[:1] in (" ", "▁") or any(map(BYTES.fullmatch, tokens)),
      "it puts a space before each text, and takes the unknown token for what no piece covers"),
-    ("bert", lambda text, tokens: any(unicodedata.category(c) in ("Mc", "Me") or "HANGUL" in unicodedata.name(c, "") for c in text),
-     "it takes all marks for accents, and does not take Korean syllables apart"),
+    ("bert", lambda text, tokens: any(unicodedata.category(c) in ("Mc", "Me", "Cc", "Cf", "Zl", "Zp") and c not in "\n\t\r"
+                                      or "HANGUL" in unicodedata.name(c, "") for c in text),
+     "it takes all marks for accents, other signs for control characters, and does not take Korean syllables apart"),
 ]
 
 
@@ -53,6 +55,8 @@ def prepared(name, spec):
         for stage in spec["pre_tokenizer"]["pretokenizers"]:
             if "pattern" in stage:
                 stage["pattern"]["Regex"] = stage["pattern"]["Regex"].replace('\\"', '"')
+    if model["type"] == "Unigram":                            # its scores are of 32 bits, as sentencepiece's are
+        model["vocab"] = [[t, struct.unpack("<f", struct.pack("<f", score))[0]] for t, score in model["vocab"]]
     if name == "unigram_bytes":
         spec["normalizer"] = None
         spec["pre_tokenizer"]["prepend_scheme"] = "always"
@@ -99,6 +103,8 @@ def main():
     for name, file in sources:
         spec = prepared(name, json.loads(file.read_text()))
         reference = Tokenizer.from_str(json.dumps(spec))
+        reference.no_padding()
+        reference.no_truncation()
         rows = max([i for i in reference.get_vocab(with_added_tokens=True).values()]) + 1
         rows += -rows % 32
         folder, gguf, back = work / f"{name}.folder", work / f"{name}.gguf", work / f"{name}.back"

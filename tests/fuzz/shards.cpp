@@ -1,7 +1,10 @@
-// Any bytes as model.safetensors.index.json of a folder with two files of weights.
+// Any bytes as model.safetensors.index.json of a folder with two files of weights; and their lines as the names in a folder without one.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "runtime/base/strings.h"
 #include "runtime/checkpoint/open.h"
 #include "runtime/checkpoint/safetensors/shards.h"
 #include "tests/fuzz/read_tensors.h"
@@ -32,8 +35,24 @@ const std::string& folder() {
 
 }  // namespace
 
+// What is taken of a folder's names is some of them, one of each number up to the count.
+static void read_names(std::string_view bytes) {
+  using namespace modelc;
+  std::vector<std::string> names;
+  for (const std::string_view line : split(bytes, '\n')) names.emplace_back(line);
+  const auto taken = numbered_shards(names);
+  if (!taken) return fuzz::check_error(taken.error());
+  std::set<std::uint64_t> numbers;
+  for (const std::string& name : *taken) {
+    const auto number = shard_number(name);
+    fuzz::require(std::find(names.begin(), names.end(), name) != names.end() && number, "a name that is not there", name);
+    fuzz::require(numbers.insert(number->number).second && number->of == taken->size(), "a set that is not whole", name);
+  }
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace modelc;
+  read_names({reinterpret_cast<const char*>(data), size});
   const std::string name = "model.safetensors.index.json";
   std::ofstream(folder() + "/" + name, std::ios::binary).write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
   const auto map = read_shard_map(folder(), name);
