@@ -169,7 +169,8 @@ class TokenizerWriter {
         cuts.digits = true;
       } else if (type == "Split" && text_of(s, "behavior") == "Isolated" && !truth(s->find("invert")) && s->find("pattern") != nullptr &&
                  given(s->find("pattern")->find("Regex"))) {
-        cuts.splits.push_back(text_of(s->find("pattern"), "Regex"));
+        // Ends of lines as they are or as escapes: one pattern.
+        cuts.splits.push_back(replace_all(replace_all(text_of(s->find("pattern"), "Regex"), "\r", "\\r"), "\n", "\\n"));
       } else {
         return refuse("pre_tokenizer: a stage of type " + quote(type) + " as it is set up there");
       }

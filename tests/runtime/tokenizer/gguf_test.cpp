@@ -179,6 +179,19 @@ Json spelled(std::initializer_list<std::pair<const char*, const char*>> tokens) 
   return Json(std::move(config));
 }
 
+TEST_CASE("a pattern with ends of lines as they are is the one with escapes") {
+  TokenizerFiles files;
+  files.tokenizer = read("llama3.tokenizer.json");
+  CHECK(key(written(files, 600), "pre") == "\"llama-bpe\"");
+  JsonObject& cut = *(*files.tokenizer.as_object()->find("pre_tokenizer")->as_object()->find("pretokenizers")->as_array())[0].as_object();
+  JsonObject& pattern = *cut.find("pattern")->as_object();
+  std::string text = *pattern.find("Regex")->as_string();
+  for (const auto& [escape, sign] : {std::pair{"\\r", "\r"}, std::pair{"\\n", "\n"}})
+    for (std::size_t at; (at = text.find(escape)) != std::string::npos;) text.replace(at, 2, sign);
+  pattern.set("Regex", text);
+  CHECK(key(written(files, 600), "pre") == "\"llama-bpe\"");
+}
+
 TEST_CASE("Unigram goes into the metadata and back, with the reference's ids") {
   TokenizerFiles files;
   files.tokenizer = read("t5.tokenizer.json");
