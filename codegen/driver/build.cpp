@@ -34,7 +34,11 @@ void refuse_later(Session& s) {
   if (!o.device.empty() && o.device != "cpu" && !o.device.starts_with("vulkan"))
     s.sink.error(code::bad_option, "--device", fmt::format("--device {}: expected cpu, vulkan or vulkan:N", quote(o.device)));
   if (o.inline_all) later("--inline", "one function of the whole model");
-  if (!o.allow_extension.empty()) later("--allow-extension", "host code of custom operations");
+  for (const std::string& folder : o.allow_extension) {
+    std::error_code error;
+    if (!fs::is_directory(folder, error))
+      s.sink.error(code::bad_option, "--allow-extension", fmt::format("--allow-extension {}: there is no such folder", quote(folder)));
+  }
   for (std::string_view e : split(o.encodings, ','))
     if (!o.encodings.empty() && trim(e) != "f32" && trim(e) != "f16" && trim(e) != "bf16")
       later("--encodings " + std::string(e), "weights in block encodings");

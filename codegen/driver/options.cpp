@@ -71,6 +71,9 @@ void add_imports(CLI::App& app, Options& o) {
   app.add_option("-I", o.import_paths, "folder with files that the model file imports; may be given again")
       ->type_name("DIR")
       ->allow_extra_args(false);
+  app.add_option("--allow-extension", o.allow_extension, "folder whose C++ the operations of a model file may use")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
 }
 void add_config(CLI::App& app, Options& o) {
   app.add_option("--config", o.config, "config.json or YAML (default: the checkpoint's)")->type_name("FILE");
@@ -106,15 +109,13 @@ void add_run(CLI::App& app, Options& o, const std::string& checkpoint) {
   each_handed_on(app, o, "--adapter", "DIR", "a low-rank adapter to merge into the weights; may be given again");
   add_load(app, o);
   flag_handed_on(app, o, "--no-pack", "load from the checkpoint, though a pack lies beside it");
-  app.add_option("--allow-extension", o.allow_extension, "folder whose C++ a model file may use")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
   heading(app, where_heading);
   app.add_option("--mode", o.mode,
                  "exact: all in f32; fast: as the policy says, activations of quantised weights in 8 bits, keys and values in f16 (exact)")
       ->type_name("MODE")
       ->check(one_of({"exact", "fast"}));
   add_backend(app, o, "cpu or vulkan (cpu)");
+  flag_handed_on(app, o, "--no-device-graph", "on a GPU: record every step anew, do not submit one again");
   add_threads(app, o);
   app.add_option("--isa", o.isa, "portable, avx2, avx512 or avx512vnni (the best there is)")->type_name("NAME");
 }

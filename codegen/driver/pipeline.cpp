@@ -65,9 +65,24 @@ sema::Options sema_options(const Options& o) {
   sema::Options options;
   options.import_paths = o.import_paths;
   options.library = stdlib_folder();
+  options.extensions = o.allow_extension;
   if (!o.root.empty()) options.root = o.root;
   return options;
 }
+
+namespace {
+
+// Host code in the text of a graph is code all the same.
+bool may_run(Session& s, const graph::Module& module) {
+  if (module.host_code.empty() || !s.options.allow_extension.empty()) return true;
+  s.sink
+      .error(code::extension_refused, s.sources.display_name(s.main),
+             "the text holds C++ of the operation `" + module.host_code.front().op + "`, which runs only when asked for")
+      .help("--allow-extension DIR, of any folder, says that you know it");
+  return false;
+}
+
+}  // namespace
 
 bool is_graph_text(const std::string& path) { return path.ends_with(".graph"); }
 
@@ -87,6 +102,7 @@ std::optional<sema::Program> load_graph(Session& s, const std::string& path) {
   sema::Program program;
   program.graph = std::move(*module);
   program.files = {path};
+  if (!may_run(s, program.graph)) return std::nullopt;
   return program;
 }
 
@@ -107,7 +123,7 @@ std::optional<plan::Program> load_plan(Session& s, const std::string& path) {
   for (const std::string& fault : graph::verify(*program->graph)) s.sink.error(code::bad_graph_text, s.sources.display_name(*id), fault);
   if (s.sink.has_errors()) return std::nullopt;
   for (const std::string& fault : plan::verify(*program)) s.sink.error(code::bad_plan_text, s.sources.display_name(*id), fault);
-  if (s.sink.has_errors()) return std::nullopt;
+  if (s.sink.has_errors() || !may_run(s, *program->graph)) return std::nullopt;
   return std::move(*program);
 }
 
@@ -313,7 +329,7 @@ source::Span span_of(const source::SourceManager& sources, const graph::Where& w
 
 std::optional<plan::Program> plan_model(Session& s, const sema::Program& program) {
   auto module = std::make_shared<const graph::Module>(program.graph);
-  lower::Lowered lowered = lower::lower(module);
+  lower::Lowered lowered = lower::lower(module, {.shaders = s.vulkan});
   for (const lower::Failure& f : lowered.failures) {
     if (f.fault) throw std::logic_error(f.message);           // ours, not the user's: main says so, status 3
     const source::Span span = span_of(s.sources, f.where);
@@ -346,15 +362,20 @@ bool add_shaders(Session& s, const plan::Program& program, const emit::Options& 
   if (error || !fs::is_directory(include, error)) include = fs::path(settings::source_dir) / "shaders" / "include";
   std::vector<emit::ShaderBinary> binaries;
   for (emit::ShaderFile& shader : emit::glsl(program, o)) {
-    const auto words = emit::compile_shader({shader.file.name, shader.file.text, {}, include.string()});
+    const std::string name = shader.custom != nullptr ? shader.custom->file : shader.file.name;
+    const auto words = emit::compile_shader({name, shader.file.text, shader.defines, include.string()});
     if (!words) {
       Error e = words.error();
-      for (const plan::MapKernel& k : program.kernels)
-        if (k.name == shader.kernel) e.notes.push_back("it computes " + plan::expression(k));
-      s.sink.error(code::shader_failed, program.graph->file, e);
+      e.notes.push_back("it computes " + shader.computes);
+      if (const source::Span line = span_of(s.sources, shader.where); line.valid()) {
+        auto message = s.sink.error(code::shader_failed, line, e.message);
+        for (const std::string& note : e.notes) message.note(note);
+      } else {
+        s.sink.error(code::shader_failed, program.graph->file, e);
+      }
       return false;
     }
-    binaries.push_back({shader.kernel, emit::literal_of(*words, 4), words->size() * 4});
+    binaries.push_back({shader.kernel, emit::literal_of(*words, 4), shader.file.name, words->size() * 4, shader.custom});
     files.push_back(std::move(shader.file));
   }
   if (!binaries.empty()) files.push_back(emit::shader_header(program, o, binaries));

@@ -21,16 +21,22 @@ struct File {
   std::string text;
 };
 
-// The map kernels as compute shaders, to be compiled (spirv/compile.h) with shaders/include; none for a program without.
+// The map kernels as compute shaders, then those that come with custom operations, to be compiled (spirv/compile.h) with
+// shaders/include; none for a program without either.
 struct ShaderFile {
-  std::string kernel;
+  std::string kernel;                            // its name in C++
   File file;
+  std::vector<std::pair<std::string, std::string>> defines;
+  std::string computes;                          // for messages: "x * 2", "the operation xielu"
+  graph::Where where = {};                       // the line of the model file that brings it
+  const graph::Shader* custom = nullptr;
 };
 std::vector<ShaderFile> glsl(const plan::Program& program, const Options& options);
 // FILE_shaders.h: what they were compiled to, as literals (literal_of) of so many bytes.
 struct ShaderBinary {
-  std::string kernel, literal;
+  std::string kernel, literal, file;
   std::size_t bytes = 0;
+  const graph::Shader* custom = nullptr;
 };
 File shader_header(const plan::Program& program, const Options& options, const std::vector<ShaderBinary>& binaries);
 

@@ -30,13 +30,13 @@ bool lies_together(const Draft& d, const Node& n) {
 }
 
 void alias_slices(Draft& d) {
-  // What the function gives, and what a loop carries, has a buffer of its own.
+  // What the function gives, what a loop carries and what a shader writes has a buffer of its own.
   std::set<ValueIndex> kept;
   for (ValueIndex v : d.outputs) kept.insert(d.root(v));
   for_each_block(d.nodes, [&](std::vector<Node>& nodes) {
     for (const Node& n : nodes) {
-      if (n.kind != NodeKind::repeat) continue;
-      for (const auto& v : n.in) kept.insert(d.root(*v));
+      if (n.kind == NodeKind::repeat)
+        for (const auto& v : n.in) kept.insert(d.root(*v));
       for (ValueIndex v : n.results) kept.insert(d.root(v));
     }
   });

@@ -317,6 +317,14 @@ class Builder {
         s.kind = std::move(c);
         break;
       }
+      case NodeKind::custom: {
+        plan::Custom c{n.custom->name, {}, n.custom->sizes, n.custom->dispatches, n.custom->host, {}, {}};
+        for (std::size_t i = 0; i < n.in.size(); ++i) c.inputs.push_back(in(n, i));
+        for (std::size_t i = 0; i < n.out.size(); ++i) c.outs.push_back(out(i));
+        c.body = steps(n.body);
+        s.kind = std::move(c);
+        break;
+      }
       case NodeKind::repeat: {
         plan::Repeat r{n.member, n.variable, p_.carried.at(&n), {}};
         loop_elements_ = elements(n.member);

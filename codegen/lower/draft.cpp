@@ -33,7 +33,7 @@ bool is_named(const Draft& draft, ValueIndex root) {
 
 void for_each_block(std::vector<Node>& nodes, const std::function<void(std::vector<Node>&)>& f) {
   for (Node& node : nodes)
-    if (node.kind == NodeKind::repeat) for_each_block(node.body, f);
+    if (!node.body.empty()) for_each_block(node.body, f);
   f(nodes);
 }
 

@@ -57,6 +57,7 @@ enum class NodeKind : std::uint8_t {
   route,
   experts,
   conv,
+  custom,
 };
 
 struct Node {
@@ -93,9 +94,12 @@ struct Node {
   std::string callee;                            // call
   std::string variable;                          // repeat: the user's name of an element
   std::vector<Node> body;                        // repeat; `in` are the carried values before, `out` after the loop
+                                                 // custom: its reference, which reads `in` as it is
   std::vector<ValueIndex> arguments, results;    // repeat: carried values at the beginning and the end of the body
+                                              // custom: results are what the body makes `out` of, one by one
+  const graph::Custom* custom = nullptr; // custom
 
-  std::vector<std::string> replaces;             // source expressions
+  std::vector<std::string> replaces; // source expressions
   graph::Where where;
 };
 
@@ -103,9 +107,9 @@ struct Draft {
   const graph::Module* module = nullptr;
   const graph::Class* owner = nullptr;
   const graph::Function* function = nullptr;
-  graph::DimTable* dims = nullptr;               // the plan's own copy
+  graph::DimTable* dims = nullptr; // the plan's own copy
   std::vector<DraftValue> values;
-  std::vector<ValueIndex> inputs;                // tensors only
+  std::vector<ValueIndex> inputs; // tensors only
   std::vector<ValueIndex> outputs;
   std::vector<Node> nodes;
 
@@ -137,12 +141,12 @@ void for_each_block(std::vector<Node>& nodes, const std::function<void(std::vect
 
 // An operation that this backend does not carry out, with the place that asks for it.
 struct Unsupported {
-  std::string message;                           // "operation `softmax` is not carried out by the C++ backend yet"
+  std::string message; // "operation `softmax` is not carried out by the C++ backend yet"
   graph::Where where;
 };
 
 // ---- round_values.cpp: rounding by the policy
-void round_result(plan::MapKernel& kernel, DType to);      // f32: does nothing
+void round_result(plan::MapKernel& kernel, DType to); // f32: does nothing
 void round_input(plan::MapKernel& kernel, std::uint32_t input, DType to);
 // A view whose value is rounded, and what it shows is not, becomes the value of a map.
 void round_view(Draft& d, ValueIndex v, std::vector<Node>& nodes);
@@ -151,20 +155,20 @@ void round_view(Draft& d, ValueIndex v, std::vector<Node>& nodes);
 // `rounding`: of the function; null where nothing is rounded.
 Draft select(const graph::Module&, const graph::Class&, const graph::Function&, const graph::FunctionRounding* rounding, graph::DimTable&,
              std::vector<Unsupported>& unsupported);
-void fold_scalars(Draft&);                       // x · 1, x + 0 disappear; a scaled take takes the scale
-void expand_rope_tables(Draft&);                 // rope(x, angles) → rope(x, cos, sin): tables by map kernels
-void hoist_step_values(Draft&, plan::Class&, plan::Program&);   // what depends on the batch and constants alone
-void fuse_maps(Draft&, bool keep_names);         // elementwise chains → one map kernel
-void fuse_gated_products(Draft&);                // gate, up and the elementwise expression where they meet → linear_map
-void pack_products(Draft&);                      // other linears on one input → one product of several blocks
-void fuse_residual_products(Draft&);             // linear and the sum with a value of its shape → linear_add
-void fuse_residual_norm(Draft&);                 // x + y and its norm → add_rms_norm
+void fold_scalars(Draft&); // x · 1, x + 0 disappear; a scaled take takes the scale
+void expand_rope_tables(Draft&); // rope(x, angles) → rope(x, cos, sin): tables by map kernels
+void hoist_step_values(Draft&, plan::Class&, plan::Program&); // what depends on the batch and constants alone
+void fuse_maps(Draft&, bool keep_names); // elementwise chains → one map kernel
+void fuse_gated_products(Draft&); // gate, up and the elementwise expression where they meet → linear_map
+void pack_products(Draft&); // other linears on one input → one product of several blocks
+void fuse_residual_products(Draft&); // linear and the sum with a value of its shape → linear_add
+void fuse_residual_norm(Draft&); // x + y and its norm → add_rms_norm
 void remove_unused(Draft&);
-void round_in_kernels(Draft&);                   // what a map kernel makes is rounded in it
-bool lies_together(const Draft&, const Node&);   // a slice that alias_slices may make a view
-void alias_slices(Draft&);                       // slices that lie together become views
-void settle(Draft&);                             // inserts the copies that buffers need
+void round_in_kernels(Draft&); // what a map kernel makes is rounded in it
+bool lies_together(const Draft&, const Node&); // a slice that alias_slices may make a view
+void alias_slices(Draft&); // slices that lie together become views
+void settle(Draft&); // inserts the copies that buffers need
 // Gives every value a buffer, every buffer an offset, and turns the draft into the plan's function.
 plan::Function plan_memory(Draft&, plan::Class&, plan::Program&);
 
-}  // namespace modelc::lower
+} // namespace modelc::lower

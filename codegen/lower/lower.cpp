@@ -5,6 +5,7 @@
 #include "codegen/lower/draft.h"
 #include "codegen/lower/sizes.h"
 #include "codegen/plan/verifier.h"
+#include "frontend/graph/expand_custom.h"
 #include "frontend/graph/members.h"
 #include "runtime/abi/axes.h"
 
@@ -80,6 +81,10 @@ class Roles {
   }
   void check_kind(const plan::Copy& k, const graph::Where& w) { vector_only(k.from, w); }
   void check_kind(const plan::TakeRows& k, const graph::Where& w) { vector_only(k.x, w); }
+  void check_kind(const plan::Custom& k, const graph::Where& w) {
+    for (const auto& i : k.inputs) vector_only(i, w);
+    check(k.body);
+  }
   void check_kind(const plan::Repeat& k, const graph::Where&) { check(k.body); }
   template <class T> void check_kind(const T&, const graph::Where&) {}
 
@@ -124,7 +129,7 @@ class Seams {
   // Loops run over a list of this class's own children, and not inside one another.
   void loops(const graph::Block& b, bool inside = false) {
     for (const graph::Op& op : b.ops) {
-      if (op.kind != graph::OpKind::repeat) continue;
+      if (op.kind != graph::OpKind::repeat) continue;        // the body of another has no loop
       bool own = false;
       for (const graph::ChildDecl& c : class_.children) own |= c.list && c.name == op.member;
       if (inside) later("a loop inside a loop", op.where);
@@ -141,8 +146,13 @@ class Seams {
 
 }  // namespace
 
-Lowered lower(std::shared_ptr<const graph::Module> module) {
+Lowered lower(std::shared_ptr<const graph::Module> module, const Options& options) {
   Lowered result;
+  if (graph::has_custom(*module)) {
+    auto expanded = std::make_shared<graph::Module>(*module);
+    graph::expand_custom(*expanded, [&](const graph::Custom& c) { return c.host >= 0 || (options.shaders && !c.dispatches.empty()); });
+    module = std::move(expanded);
+  }
   plan::Program& program = result.program;
   program.graph = module;
   program.dims = std::make_shared<graph::DimTable>(module->dims);

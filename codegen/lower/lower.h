@@ -21,6 +21,9 @@ struct Lowered {
   std::vector<std::string> notes;                // what is carried out otherwise than the text says
 };
 
-Lowered lower(std::shared_ptr<const graph::Module> module);
+struct Options {
+  bool shaders = false;                          // custom operations that bring shaders stay apart; those with host code do anyhow
+};
+Lowered lower(std::shared_ptr<const graph::Module> module, const Options& options = {});
 
 }  // namespace modelc::lower

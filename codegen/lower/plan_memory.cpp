@@ -38,7 +38,7 @@ class Planner {
   }
 
  private:
-  // Positions in order of execution; a loop takes one at its beginning and one at its end.
+  // Positions in order of execution; what has a body takes one at its beginning and one at its end.
   void number(const std::vector<Node>& nodes, const std::vector<ValueIndex>& outputs) {
     walk(nodes);
     for (ValueIndex v : outputs) last_[d_.root(v)] = INT_MAX;
@@ -46,6 +46,15 @@ class Planner {
   void walk(const std::vector<Node>& nodes) {
     for (const Node& n : nodes) {
       const int at = clock_++;
+      if (n.kind == NodeKind::custom) {
+        // A shader reads all that its reference reads, and writes all that it writes, at once.
+        walk(n.body);
+        const int end = clock_++;
+        for (const auto& v : n.in) read(d_.root(*v), end);
+        for (ValueIndex v : n.results) read(d_.root(v), end);
+        for (ValueIndex v : n.out) defined_[v] = at, read(v, end);
+        continue;
+      }
       if (n.kind != NodeKind::repeat) {
         for_each_read(n, d_, [&](ValueIndex v) { read(v, at); });
         for (ValueIndex v : n.out) defined_[v] = at;
@@ -97,6 +106,16 @@ class Planner {
       const int at = index++;
       if (n.kind == NodeKind::repeat) {
         loop(n, at, index);
+        continue;
+      }
+      if (n.kind == NodeKind::custom) {
+        for (std::size_t k = 0; k < n.out.size(); ++k) {
+          const ValueIndex v = n.out[k];
+          if (!placed_[v]) place(v, add(v, plan::BufferKind::frame, at, last_of(v, at)));
+          place(d_.root(n.results[k]), placed_[v]->index);
+        }
+        assign(n.body, index);
+        ++index;
         continue;
       }
       for (std::size_t k = 0; k < n.out.size(); ++k) {

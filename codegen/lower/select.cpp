@@ -5,8 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <map>
+#include <utility>
 
 #include "codegen/lower/select_parts.h"
+#include "frontend/graph/members.h"
 #include "frontend/graph/types.h"
 
 namespace modelc::lower {
@@ -339,6 +341,45 @@ class Selector {
     nodes.push_back(std::move(n));
   }
 
+  // Apart, with its reference as a body; in place where a shader could not see an operand as numbers.
+  void custom(const graph::Op& op, std::vector<Node>& nodes) {
+    const graph::Block& body = *op.body;
+    bool apart = true;
+    for (std::size_t i = 0; i < body.arguments.size(); ++i) {
+      const ValueIndex v = map_[body.arguments[i].index] = *operand(op, i);
+      apart = apart && (d_.values[d_.root(v)].source != DraftValue::Source::weight || role_of(d_.root(v)) == graph::WeightRole::vector);
+    }
+    if (!apart) {
+      block(body, nodes);
+      for (std::size_t i = 0; i < op.results.size(); ++i) {
+        DraftValue v = base(op.results[i]);
+        v.source = DraftValue::Source::view;
+        v.base = of(body.results[i]);
+        map_[op.results[i].index] = d_.add(std::move(v));
+      }
+      return;
+    }
+    Node n = node(op, NodeKind::custom);
+    n.custom = &*op.custom;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) n.in.push_back(operand(op, i));
+    const bool outer = std::exchange(in_loop_, true);        // what is made in the body is not known outside
+    block(body, n.body);
+    in_loop_ = outer;
+    for (const graph::ValueId r : body.results) n.results.push_back(of(r));
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      n.out.push_back(result(op, i));
+      d_.values[n.out.back()].hint = op.custom->name;
+      d_.values[n.out.back()].rounded = rounded(body.results[i]);      // what else computes it knows of no policy
+    }
+    nodes.push_back(std::move(n));
+  }
+  graph::WeightRole role_of(ValueIndex weight) const {
+    const graph::ClassId own{static_cast<std::uint32_t>(d_.owner - d_.module->classes.data())};
+    const auto ref = graph::find_member(*d_.module, own, d_.values[weight].member);
+    const graph::WeightDecl* decl = ref ? graph::weight_of(*d_.module, *ref) : nullptr;
+    return decl != nullptr ? decl->role : graph::WeightRole::matrix;
+  }
+
   // "layers" → "layer": what a person would call one of them.
   static std::string element_name(const std::string& list) {
     std::string s = list.substr(list.rfind('.') + 1);
@@ -400,6 +441,7 @@ class Selector {
       case OpKind::linspace: return fill(op, nodes);
       case OpKind::repeat: return repeat(op, nodes);
       case OpKind::call: return call(op, nodes);
+      case OpKind::custom: return custom(op, nodes);
       case OpKind::sum:
       case OpKind::mean:
       case OpKind::max_reduce:

@@ -1,5 +1,6 @@
 // Makes the draft fit for buffers: inserts the copies and fills without which a value could not have a place of its own.
 //   - a loop's carried value begins in a buffer that the loop may overwrite, and each pass leaves its value in a node's result
+//   - a result of a custom operation's reference is written by a node of it, and by one node for one result
 //   - a result of the function is written by a node, and by one node for one result
 //   - a number that a kernel other than a map reads stands in a buffer
 //   - an index or a bool seen as f32 (a cast) is converted for every reader but maps, which convert as they read
@@ -90,6 +91,7 @@ class Settler {
           if (v && is_cast(*v)) v = append_conversion(*v, result);
         }
       if (n.kind == NodeKind::repeat) repeat(n, result);
+      if (n.kind == NodeKind::custom) body(n);
       result.push_back(std::move(n));
     }
     nodes = std::move(result);
@@ -103,8 +105,13 @@ class Settler {
       const bool own = d_.values[r].source == S::node && whole(*v) && uses[r] == 1 && made_in(before, r) && taken.insert(r).second;
       if (!own) v = append_copy(*v, before);
     }
+    body(n);
+  }
+
+  // What a body gives is made in it, each by a node of its own.
+  void body(Node& n) {
     block(n.body);
-    taken.clear();
+    std::set<ValueIndex> taken;
     for (ValueIndex& v : n.results) {
       const ValueIndex r = d_.root(v);
       const bool own = d_.values[r].source == S::node && whole(v) && made_in(n.body, r) && taken.insert(r).second;

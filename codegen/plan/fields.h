@@ -110,6 +110,15 @@ template <class V, As<Carried> S> void fields(V& v, S& s) {
   auto& [current, next, rounded] = s;
   v("current", current), v("next", next), v("rounded", rounded);
 }
+template <class V, As<graph::Dispatch> S> void fields(V& v, S& s) {
+  auto& [shader, local_size, groups] = s;
+  v("shader", shader), v("local_size", local_size), v("groups", groups);
+}
+template <class V, As<Custom> S> void fields(V& v, S& s) {
+  auto& [name, inputs, sizes, dispatches, host, outs, body] = s;
+  v("name", name), v("inputs", inputs), v("sizes", sizes), v("dispatches", dispatches), v("host", host);
+  v("outs", outs), v("body", body);
+}
 template <class V, As<Repeat> S> void fields(V& v, S& s) {
   auto& [member, variable, carried, body] = s;
   v("member", member), v("variable", variable), v("carried", carried), v("body", body);

@@ -240,6 +240,17 @@ struct Carried {
   DType rounded = DType::f32;
 };
 struct Step;
+// A custom operation as one of its shaders where the device runs them, and as its reference, the body, where not. The body reads
+// the inputs and writes the outs; the shader does so at once.
+struct Custom {
+  std::string name;
+  std::vector<Operand> inputs;
+  std::vector<graph::DimId> sizes;               // what a shader is told
+  std::vector<graph::Dispatch> dispatches;       // of graph->shaders
+  int host = -1;                                 // of graph->host_code
+  std::vector<Operand> outs;
+  std::vector<Step> body;
+};
 struct Repeat {
   std::string member;
   std::string variable;
@@ -247,7 +258,7 @@ struct Repeat {
   std::vector<Step> body;
 };
 using StepKind = std::variant<Linear, LinearAdd, LinearMap, Take, TakeRows, RmsNorm, AddRmsNorm, LayerNorm, Rope, Append, Attend, Map, Copy,
-                              Rearrange, Reduce, Route, Experts, Conv, Fill, Call, Repeat>;
+                              Rearrange, Reduce, Route, Experts, Conv, Fill, Call, Custom, Repeat>;
 // A value that the step has made is rounded to a type, in place, where the model runs by its `policy` (mode fast); in exact
 // arithmetic it stays as it is.
 struct Rounding {

@@ -142,7 +142,7 @@ class Printer {
   }
   // Small things are objects in a line.
   template <class T>
-    requires As<T, Layout> || As<T, Part> || As<T, Carried> || As<T, Rounding> || As<T, Trace>
+    requires As<T, Layout> || As<T, Part> || As<T, Carried> || As<T, graph::Dispatch> || As<T, Rounding> || As<T, Trace>
   std::string text(const T& t) const {
     Printer inner(p_);
     inner.class_ = class_, inner.f_ = f_, inner.flat_ = true;
@@ -231,7 +231,7 @@ class Printer {
     std::visit([&](const auto& kind) { visit(kind); }, s.kind);
     visit(s);
     --indent_;
-    if (std::holds_alternative<Repeat>(s.kind)) line("}");
+    if (body_of(s.kind) != nullptr) line("}");
     else out_ += " }";
   }
 

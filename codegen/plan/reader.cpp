@@ -223,7 +223,7 @@ class Reader : graph::Cursor {
     }
   }
   template <class T>
-    requires As<T, Layout> || As<T, Part> || As<T, Carried> || As<T, Rounding> || As<T, Trace>
+    requires As<T, Layout> || As<T, Part> || As<T, Carried> || As<T, graph::Dispatch> || As<T, Rounding> || As<T, Trace>
   void value(T& t) {
     object(t);
   }

@@ -286,6 +286,34 @@ class Verifier {
     for (std::size_t i = 0; i < s.inputs.size(); ++i) passed(s.inputs[i], f->inputs[i]);
     for (std::size_t i = 0; i < s.outs.size(); ++i) passed(s.outs[i], f->outputs[i]);
   }
+  void step(const Custom& s) {
+    const int begin = clock_ - 1;
+    for (const Operand& o : s.inputs) value(o, "inputs");
+    if (s.dispatches.empty() && s.host < 0) problem("nothing but its reference computes it");
+    if (s.host >= 0 && static_cast<std::size_t>(s.host) >= p_.graph->host_code.size()) problem("host code that is not there");
+    for (const graph::Dispatch& d : s.dispatches) {
+      if (d.shader < 0 || static_cast<std::size_t>(d.shader) >= p_.graph->shaders.size()) problem("a shader that is not there");
+      if (d.groups.empty() || d.groups.size() > 3) problem("a shader runs in one to three axes of groups");
+    }
+    std::vector<bool> before = written_;
+    for (const Operand& o : s.outs)
+      if (const auto* b = std::get_if<BufferRef>(&o); b && b->buffer.index < before.size()) written_[b->buffer.index] = false;
+    const std::string around_step = std::exchange(step_, "");
+    steps(s.body);
+    step_ = around_step;
+    ++clock_;
+    for (const Operand& o : s.outs) {
+      const auto* b = std::get_if<BufferRef>(&o);
+      if (b && b->buffer.index < written_.size() && !written_[b->buffer.index])
+        problem(fmt::format("{} is never written by its reference", f_->buffers[b->buffer.index].name));
+      out(o, "outs");
+      if (b && b->buffer.index < written_.size()) at_once(f_->buffers[b->buffer.index], begin);
+    }
+    for (const Operand& o : s.inputs) value(o, "inputs");    // a shader reads them while it writes
+  }
+  void at_once(const Buffer& b, int begin) {
+    if (b.kind == BufferKind::frame && b.first > begin) problem(fmt::format("{} is written before it lives", b.name));
+  }
   void step(const Repeat& r) {
     const int begin = clock_ - 1;
     std::vector<graph::ClassId> elements;
@@ -330,7 +358,7 @@ class Verifier {
     };
     for (const Step& s : body) {
       for_each_operand(s.kind, look, [](const Operand&) {});
-      if (const auto* inner = std::get_if<Repeat>(&s.kind)) ends_of_loop(inner->body, begin, end);
+      if (const auto* inner = body_of(s.kind)) ends_of_loop(*inner, begin, end);
     }
   }
 
@@ -350,7 +378,7 @@ class Verifier {
 
   // ---- memory ----
 
-  // Steps are numbered in order of execution, a loop at its beginning and at its end.
+  // Steps are numbered in order of execution, one with a body at its beginning and at its end.
   void lives(const Buffer& b) {
     const int at = clock_ - 1;
     if (b.kind != BufferKind::frame) return;

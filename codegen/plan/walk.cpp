@@ -41,6 +41,10 @@ struct Walk {
     r(s.at);
     for (const Operand& o : s.outs) w(o);
   }
+  void operator()(const Custom& s) const {
+    for (const Operand& o : s.inputs) r(o);
+    for (const Operand& o : s.outs) w(o);
+  }
   void operator()(const Repeat&) const {}
 };
 
@@ -65,6 +69,7 @@ struct Name {
   const char* operator()(const Conv&) const { return "conv"; }
   const char* operator()(const Fill&) const { return "fill"; }
   const char* operator()(const Call&) const { return "call"; }
+  const char* operator()(const Custom&) const { return "custom"; }
   const char* operator()(const Repeat&) const { return "repeat"; }
 };
 
@@ -72,6 +77,12 @@ struct Name {
 
 void for_each_operand(const StepKind& step, const OperandVisitor& reads, const OperandVisitor& writes) {
   std::visit(Walk{reads, writes}, step);
+}
+
+const std::vector<Step>* body_of(const StepKind& step) {
+  if (const auto* r = std::get_if<Repeat>(&step)) return &r->body;
+  if (const auto* c = std::get_if<Custom>(&step)) return &c->body;
+  return nullptr;
 }
 
 const char* kind_name(const StepKind& step) { return std::visit(Name{}, step); }

@@ -113,6 +113,38 @@ struct Value {
 // Kinds that ops.h's table describes are computations; these few are structure.
 enum class OpKind : std::uint16_t; // frontend/graph/ops.h
 
+// A shader that comes with a model file, as text: it computes what the body of a custom operation does, on tensors of f32 and
+// i32, as a device has them.
+struct Shader {
+  std::string op;   // the operation's name: "xielu"
+  std::string file; // "xielu.comp", beside the model file
+  std::string text;
+  std::vector<std::string> required;    // features of a device: "float16"
+  Where where;                          // its line in the model file
+};
+// C++ that comes with a model file and was allowed: a function of the operation's name, for the CPU.
+struct HostCode {
+  std::string op;
+  std::string file; // "xielu.h"
+  std::string text;
+  std::vector<DType> inputs, results; // of their elements
+  Where where;
+};
+// How a call of a custom operation runs as one of its shaders; the first whose features a device has is taken.
+struct Dispatch {
+  int shader = 0; // Module::shaders
+  std::int64_t local_size = 64;
+  std::vector<DimId> groups; // workgroups along one to three axes
+  friend bool operator==(const Dispatch&, const Dispatch&) = default;
+};
+struct Custom {
+  std::string name;
+  std::vector<DimId> sizes; // of the axes that its inputs name, `...` being one: what a shader is told
+  std::vector<Dispatch> dispatches;
+  int host = -1; // Module::host_code; none
+  friend bool operator==(const Custom&, const Custom&) = default;
+};
+
 struct Op;
 struct Block {
   std::vector<ValueId> arguments; // of a repeat: the element is implicit, then the carried values
@@ -129,7 +161,8 @@ struct Op {
                       // call inside repeat: "" = the loop's element. state ops: the state.
                       // A leading dot: below the loop's element (members.h)
   std::string callee; // call: function name in the child's class ("forward")
-  std::optional<Block> body; // repeat; moe: what stands between an expert's products
+  std::optional<Block> body; // repeat; moe: what stands between an expert's products; custom: its reference
+  std::optional<Custom> custom; // custom: what else can compute it
   std::string source; // the expression as written: "q_proj(x)"
   Where where;
   Where call; // of a text that was expanded here, a leaf's or a fn's: its call in the
@@ -196,6 +229,8 @@ struct Module {
   std::vector<CheckpointRules> checkpoints;
   std::vector<PolicyRule> policy;
   std::vector<ConfigFact> config; // scalars of the bound configuration, for the generated Config struct
+  std::vector<Shader> shaders; // of custom operations that are called
+  std::vector<HostCode> host_code;
   const Class& of(ClassId id) const { return classes[id.index]; }
 };
 

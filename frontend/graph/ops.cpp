@@ -275,7 +275,8 @@ std::vector<OpInfo> make_table() {
       row(K::nibbles, "nibbles", "x", "", "u8[..., n] -> u8[..., 2n]", "two halves of each byte, the low one first", rules::nibbles),
       row(K::e2m1, "e2m1", "x", "", "u8[...] -> f32[...]",
           "the 4-bit floats 0, 0.5, 1, 1.5, 2, 3, 4, 6 and (codes 8 to 15) their negatives; of a byte its low half", e2m1),
-      row(K::custom, "custom", "xs...", "name: string", "as declared", "an operation that the file declares", not_yet),
+      row(K::custom, "custom", "xs...", "", "as declared", "an operation that the file declares: its body, which a shader may compute",
+          not_yet),
   };
 }
 

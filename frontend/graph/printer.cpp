@@ -119,6 +119,13 @@ class Printer {
                           std::visit([](const auto& v) { return attr(AttrValue(v)); }, f.value)));
     for (const CheckpointRules& c : m_.checkpoints) checkpoint(c);
     for (const PolicyRule& r : m_.policy) line(0, fmt::format("policy {} {} {}", r.pattern ? "of" : "for", quote(r.target), name(r.dtype)));
+    for (const Shader& s : m_.shaders)
+      line(0, fmt::format("shader {} of {}{}{} text {}", quote(s.file), word(s.op),
+                          s.required.empty() ? "" : " needs " + quoted(s.required), place(s.where), quote(s.text)));
+    const auto types = [](const std::vector<DType>& all) { return "[" + list(all, [](DType t) { return std::string(name(t)); }) + "]"; };
+    for (const HostCode& h : m_.host_code)
+      line(0, fmt::format("host {} of {} from {} to {}{} text {}", quote(h.file), word(h.op), types(h.inputs), types(h.results),
+                          place(h.where), quote(h.text)));
     for (const Class& c : m_.classes) one_class(c);
     return std::move(out_);
   }
@@ -140,6 +147,7 @@ class Printer {
       }
       s += ")";
     }
+    if (op.custom) s += custom(*op.custom);
     if (options_.places && !op.source.empty()) s += " source " + quote(op.source);
     s += place(op.where);
     if (const std::string call = place(op.call); !call.empty()) s += " in" + call;
@@ -160,6 +168,16 @@ class Printer {
     if (id.index >= f.values.size()) return "%?";
     const Value& v = f.values[id.index];
     return names(id) + ": " + type(v.type) + (v.stage.empty() ? "" : " stage " + quote(v.stage));
+  }
+
+  std::string dim_list(const std::vector<DimId>& dims) const {
+    return "[" + list(dims, [&](DimId d) { return m_.dims.text(d); }) + "]";
+  }
+  std::string custom(const Custom& c) const {
+    std::string s = " of " + word(c.name) + " sizes " + dim_list(c.sizes);
+    for (const Dispatch& d : c.dispatches) s += fmt::format(" shader {} local {} groups {}", d.shader, d.local_size, dim_list(d.groups));
+    if (c.host >= 0) s += fmt::format(" host {}", c.host);
+    return s;
   }
 
   // "some.model:3:4"

@@ -19,6 +19,7 @@ constexpr std::int64_t max_all_elements = 1 << 20;
 constexpr int max_depth = 16;                    // repeats within repeats
 constexpr std::size_t max_rank = 16;
 constexpr std::size_t max_axes = 256;
+constexpr std::size_t max_dims = 64;             // of a custom operation
 
 std::optional<OpKind> kind_of(std::string_view name) {
   static const std::map<std::string_view, OpKind> kinds = [] {
@@ -81,10 +82,14 @@ class Reader : Cursor {
       if (!dtype) fail("there is no type " + type);
       else r.dtype = *dtype;
       m_.policy.push_back(std::move(r));
+    } else if (take_word("shader")) {
+      shader();
+    } else if (take_word("host")) {
+      host_code();
     } else if (take_word("class")) {
       one_class();
     } else {
-      fail("context, axis, config, checkpoint, policy or class is wanted, not " + shown());
+      fail("context, axis, config, checkpoint, policy, shader, host or class is wanted, not " + shown());
     }
   }
 
@@ -101,6 +106,46 @@ class Reader : Cursor {
     if (m_.dims.axes().size() >= max_axes) fail("too many axes");
     if (a.lo < 0 || a.by < 1 || (a.hi && *a.hi < a.lo)) fail("the axis " + a.name + " has an empty or negative range");
     if (ok()) m_.dims.add_axis(std::move(a));
+  }
+
+  void shader() {
+    Shader s;
+    s.file = string();
+    expect_word("of");
+    s.op = word();
+    if (take_word("needs")) s.required = strings();
+    s.where = place();
+    expect_word("text");
+    s.text = string();
+    m_.shaders.push_back(std::move(s));
+  }
+
+  std::vector<DType> dtypes() {
+    std::vector<DType> all;
+    expect("[");
+    while (ok() && !is_mark("]")) {
+      const std::string type = word();
+      const auto dtype = dtype_from_name(type);
+      if (!dtype) fail("there is no type " + type);
+      all.push_back(dtype.value_or(DType::f32));
+      if (!is_mark("]")) expect(",");
+    }
+    expect("]");
+    return all;
+  }
+  void host_code() {
+    HostCode h;
+    h.file = string();
+    expect_word("of");
+    h.op = word();
+    expect_word("from");
+    h.inputs = dtypes();
+    expect_word("to");
+    h.results = dtypes();
+    h.where = place();
+    expect_word("text");
+    h.text = string();
+    m_.host_code.push_back(std::move(h));
   }
 
   Where place() {
@@ -477,6 +522,7 @@ class Reader : Cursor {
       if (take(".")) o.callee = word();
     }
     if (take("(")) arguments(o);
+    if (o.kind == OpKind::custom) o.custom = custom();
     if (take_word("source")) o.source = string();
     o.where = place();
     if (take_word("in")) o.call = place();
@@ -495,6 +541,36 @@ class Reader : Cursor {
       o.body = std::move(b);
     }
     return o;
+  }
+
+  std::vector<DimId> dim_list() {
+    std::vector<DimId> dims;
+    expect("[");
+    while (ok() && !is_mark("]")) {
+      dims.push_back(dim());
+      if (dims.size() > max_dims) fail("more sizes than an operation has");
+      if (!is_mark("]")) expect(",");
+    }
+    expect("]");
+    return dims;
+  }
+  Custom custom() {
+    Custom c;
+    expect_word("of");
+    c.name = word();
+    expect_word("sizes");
+    c.sizes = dim_list();
+    while (ok() && take_word("shader")) {
+      Dispatch d;
+      d.shader = small_integer();
+      expect_word("local");
+      d.local_size = integer();
+      expect_word("groups");
+      d.groups = dim_list();
+      c.dispatches.push_back(std::move(d));
+    }
+    if (take_word("host")) c.host = small_integer();
+    return c;
   }
 
   void arguments(Op& o) {

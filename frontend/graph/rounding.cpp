@@ -153,6 +153,7 @@ class Walk {
       case OpKind::batch_field: return;
       case OpKind::call: return call(at, f, op, values);
       case OpKind::repeat: return repeat(at, f, op, values);
+      case OpKind::custom: return custom(at, f, op, values);
       default: break;
     }
     if (op.body) block(at, f, *op.body, values);
@@ -185,6 +186,14 @@ class Walk {
       values[op.results[i].index] = made.flow;
       say(at, f, op.results[i], is_f32(f, op.results[i]) ? made.to : DType::f32);
     }
+  }
+
+  // As if its body stood in its place.
+  void custom(const Place& at, const Function& f, const Op& op, std::vector<Flow>& values) {
+    for (std::size_t i = 0; i < op.operands.size(); ++i)
+      if (op.operands[i]) values[op.body->arguments[i].index] = values[op.operands[i]->index];
+    block(at, f, *op.body, values);
+    for (std::size_t i = 0; i < op.results.size(); ++i) values[op.results[i].index] = values[op.body->results[i].index];
   }
 
   void repeat(const Place& at, const Function& f, const Op& op, std::vector<Flow>& values) {

@@ -80,7 +80,9 @@ class FunctionVerifier {
     const OpInfo& row = info(op.kind);
     const bool structural = is_structure(op.kind);
     if (!op.callee.empty() && op.kind != OpKind::call) fault("only a call has a callee");
-    if (op.body && op.kind != OpKind::repeat && op.kind != OpKind::moe) fault("only a repeat and a moe have a body");
+    const bool may_have_body = op.kind == OpKind::repeat || op.kind == OpKind::moe || op.kind == OpKind::custom;
+    if (op.body && !may_have_body) fault("only a repeat, a moe and a custom have a body");
+    if (op.custom.has_value() != (op.kind == OpKind::custom)) fault("a custom, and nothing else, says how it is computed");
     if (!structural && !row.has_state && !op.member.empty()) fault("takes no member");
     if (f_.kind == FunctionKind::init &&
         (row.has_state || op.kind == OpKind::call || op.kind == OpKind::repeat || op.kind == OpKind::batch_field))
@@ -93,6 +95,7 @@ class FunctionVerifier {
       case OpKind::call: return call(op);
       case OpKind::repeat: return repeat(op);
       case OpKind::literal: return literal(op);
+      case OpKind::custom: return custom(op);
       default: return computation(op);
     }
   }
@@ -242,6 +245,57 @@ class FunctionVerifier {
     }
   }
 
+  // ---- custom operations ----
+  // The body takes the operands and gives the results, and sees nothing else.
+  void custom(const Op& op) {
+    if (!op.body || !op.custom) return fault("has no body, or does not say how it is computed");
+    const Block& body = *op.body;
+    const std::size_t n = op.operands.size();
+    if (body.arguments.size() != n || body.results.size() != op.results.size())
+      return fault("its body takes " + std::to_string(body.arguments.size()) + " values and gives " + std::to_string(body.results.size()) +
+                   ", wanted " + std::to_string(n) + " and " + std::to_string(op.results.size()));
+    if (!op.attrs.empty()) fault("takes no named arguments");
+    for (const Dispatch& d : op.custom->dispatches) {
+      if (d.shader < 0 || static_cast<std::size_t>(d.shader) >= m_.shaders.size()) fault("there is no shader " + std::to_string(d.shader));
+      if (d.groups.empty() || d.groups.size() > 3) fault("a shader runs in one to three axes of groups");
+      if (d.local_size < 1 || d.local_size > max_local_size)
+        fault("a group of " + std::to_string(d.local_size) + " is none of 1 to " + std::to_string(max_local_size));
+    }
+    if (op.custom->host >= 0) {
+      if (static_cast<std::size_t>(op.custom->host) >= m_.host_code.size()) return fault("there is no host code of that number");
+      const HostCode& h = m_.host_code[static_cast<std::size_t>(op.custom->host)];
+      const auto same = [&](const std::vector<DType>& types, std::size_t i, ValueId v) { return types[i] == type(v).dtype; };
+      bool fits = h.inputs.size() == n && h.results.size() == op.results.size();
+      for (std::size_t i = 0; i < n && fits; ++i) fits = op.operands[i] && same(h.inputs, i, *op.operands[i]);
+      for (std::size_t i = 0; i < op.results.size() && fits; ++i) fits = same(h.results, i, op.results[i]);
+      if (!fits) return fault("its host code takes and gives other types");
+    }
+    const std::size_t scope = scope_.size();
+    const std::vector<bool> outside = std::exchange(visible_, std::vector<bool>(visible_.size()));
+    const std::vector<ClassId> elements = std::exchange(elements_, {});
+    const bool in_repeat = std::exchange(in_repeat_, false);
+    bool sound = true;
+    for (std::size_t i = 0; i < n && sound; ++i) {
+      sound = define(body.arguments[i]);
+      if (!op.operands[i]) sound = false, fault("an operand is missing");
+      else if (sound && type(body.arguments[i]) != type(*op.operands[i]))
+        fault("its body takes " + shown(body.arguments[i]) + ", and is given " + shown(*op.operands[i]));
+    }
+    if (sound) {
+      for (const Op& o : body.ops)
+        if ((is_structure(o.kind) && o.kind != OpKind::literal) || info(o.kind).has_state)
+          fault("its body has " + std::string(info(o.kind).name) + ", which reads more than its arguments");
+      block(body);
+      for (std::size_t i = 0; i < body.results.size(); ++i)
+        if (use(body.results[i], "a result of its body") && type(body.results[i]) != type(op.results[i]))
+          fault("its body gives " + shown(body.results[i]) + ", wanted " + shown(op.results[i]));
+    }
+    elements_ = elements;
+    in_repeat_ = in_repeat;
+    visible_ = outside;
+    scope_.resize(scope);
+  }
+
   // ---- computations ----
   void computation(const Op& op) {
     const StateDecl* state = nullptr;
@@ -312,6 +366,7 @@ class FunctionVerifier {
   std::vector<std::uint32_t> scope_;             // visible values, the innermost block's last
   std::vector<ClassId> elements_;                // classes of the innermost loop's elements
   bool in_repeat_ = false;
+  static constexpr std::int64_t max_local_size = 1024;
 };
 
 }  // namespace

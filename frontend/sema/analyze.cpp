@@ -229,6 +229,7 @@ class Analysis {
 
   void build(const Recipe& recipe, const Symbol* model) {
     Instances instances(evaluator_, defs_, program_.graph, selected_);
+    instances.extensions = options_.extensions;
     const ModuleDef* def = defs_.get(*recipe.symbol);
     Instance* instance = def == nullptr ? nullptr : instances.instance(recipe);
     if (instance == nullptr) return;
@@ -251,6 +252,7 @@ class Analysis {
     CheckpointRulesReader(instances).read(*root);
     check_sections(instances, *root, imports_, program_.notes);
     program_.notes.insert(program_.notes.end(), instances.kernel_notes.begin(), instances.kernel_notes.end());
+    shader_paths_ = std::move(instances.shader_paths);
     if (!other_root() && model != nullptr) {
       std::vector<Argument> arguments;
       for (const auto& [name, value] : recipe.arguments) {
@@ -331,11 +333,13 @@ class Analysis {
   void finish() {
     program_.tests = tests_of(imports_);
     program_.files = imports_.paths();
+    program_.files.insert(program_.files.end(), shader_paths_.begin(), shader_paths_.end());
     program_.resolved = resolved_text(program_.graph);
   }
 
   source::SourceManager& sources_;
   const Imports& imports_;
+  std::vector<std::string> shader_paths_;
   const ConfigInput* config_;
   const Options& options_;
   Program program_;

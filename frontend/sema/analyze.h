@@ -36,6 +36,7 @@ struct Options {
   std::vector<std::string> import_paths;                  // searched after the importing file's own folder and its siblings
   std::string library = {};                               // the standard library's folder, searched last; "" = none
   std::optional<std::string> root;                        // one module instead of the model: "Linear(5, 10)"
+  std::vector<std::string> extensions = {};               // folders whose C++ a custom operation may bring
   const Occasion* occasion = nullptr;                     // one that no file holds (occasion.h)
 };
 

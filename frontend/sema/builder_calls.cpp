@@ -313,7 +313,7 @@ bool same_block(const graph::Block& a, const graph::Block& b);
 // But for the names of what is called: a class numbers the functions that it has for each meaning of `...`.
 bool same_op(const graph::Op& a, const graph::Op& b) {
   return a.kind == b.kind && a.operands == b.operands && a.results == b.results && a.attrs == b.attrs && a.member == b.member &&
-         a.body.has_value() == b.body.has_value() && (!a.body || same_block(*a.body, *b.body));
+         a.body.has_value() == b.body.has_value() && (!a.body || same_block(*a.body, *b.body)) && a.custom == b.custom;
 }
 
 bool same_block(const graph::Block& a, const graph::Block& b) {

@@ -1,11 +1,14 @@
-// Operations that a file declares: their reference is their meaning, expanded where they are called, and their kernels
-// are checked against what the language says of them.
+// Operations that a file declares: their reference is their meaning. Where a shader computes the same, the call stays one
+// operation of the graph with the reference as its body; else the reference is expanded in its place. Kernels are checked
+// against what the language says of them.
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 
 #include "frontend/graph/types.h"
 #include "frontend/sema/op_call.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/base/strings.h"
 
 namespace modelc::sema {
@@ -37,6 +40,31 @@ void bind_axes(const ast::Shape& shape, const graph::Type& actual, const graph::
     if (i < before ? i >= rank : from_end > rank) continue;
     env.define(name->name.text, Value::dim(dims, actual.shape[i < before ? i : rank - from_end]), name->name.span);
   }
+}
+
+// The sizes of the axes that the inputs name, in the order of the text, `...` standing for one: what a shader is told.
+std::vector<graph::DimId> named_sizes(const ast::OpDecl& decl, const std::vector<graph::Type>& inputs, graph::DimTable& dims) {
+  std::vector<graph::DimId> sizes;
+  std::set<std::string> seen;
+  for (std::size_t k = 0; k < decl.params.size(); ++k) {
+    const ast::Shape* shape = shape_of(*decl.params[k].type);
+    if (shape == nullptr) continue;
+    const std::vector<graph::DimId>& actual = inputs[k].shape;
+    std::size_t at = 0;                              // of the actual axes
+    for (std::size_t i = 0; i < shape->axes.size(); ++i) {
+      const ast::Axis& axis = shape->axes[i];
+      if (axis.size == nullptr) {
+        graph::DimId product = dims.constant(1);
+        for (const std::size_t end = actual.size() - (shape->axes.size() - i - 1); at < end; ++at) product = dims.mul(product, actual[at]);
+        if (seen.insert("...").second) sizes.push_back(product);
+        continue;
+      }
+      const auto* name = ast::try_as<ast::NameExpr>(*axis.size);
+      if (name != nullptr && seen.insert(name->name.text).second) sizes.push_back(actual[at]);
+      ++at;
+    }
+  }
+  return sizes;
 }
 
 // What a shader may ask of a device.
@@ -89,8 +117,21 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
     if (!seen) return Value::error();
     inputs[i] = *seen;
   }
+  Environment inside = env;
   for (std::size_t i = 0; i < decl.params.size(); ++i) env.define(decl.params[i].name.text, tensor(inputs[i]), decl.params[i].name.span);
-  if (!check_kernels(op, env)) return Value::error();
+  graph::Custom custom;
+  if (!check_kernels(op, env, inputs, custom)) return Value::error();
+  const bool apart = !custom.dispatches.empty() || custom.host >= 0;
+  if (apart) {
+    blocks_.emplace_back();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const ValueId argument = new_value(type(inputs[i]));
+      infos_[argument.index] = infos_[inputs[i].index];
+      blocks_.back().block.arguments.push_back(argument);
+      inside.define(decl.params[i].name.text, tensor(argument), decl.params[i].name.span);
+    }
+    env = inside;
+  }
 
   const std::size_t first = fn_.values.size();
   enter_function(Closure{.name = op.name, .params = nullptr, .environment = env, .span = decl.span}, span);
@@ -123,6 +164,35 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
     }
   }
   leave_function();
+  if (apart) {
+    graph::Op made;
+    made.kind = graph::OpKind::custom;
+    made.body = std::move(blocks_.back().block);
+    blocks_.pop_back();
+    if (results.size() != decl.result.size()) return Value::error();
+    made.body->results = results;
+    for (const ValueId id : results)
+      if (type(id).dtype != DType::f32 && type(id).dtype != DType::i32) {
+        fail(code::bad_kernel, decl.kernels.front().span, "a kernel gives f32 and whole numbers, and `" + op.name + "` gives " + shown(id));
+        return Value::error();
+      }
+    if (custom.host >= 0) host_types(custom.host, inputs, results);
+    made.operands.assign(inputs.begin(), inputs.end());
+    for (ValueId& id : results) {
+      const ValueInfo known = infos_[id.index];
+      id = new_value(type(id));
+      infos_[id.index].axes = known.axes;
+    }
+    made.results = results;
+    std::vector<graph::Type> types;
+    for (const ValueId id : inputs) types.push_back(type(id));
+    custom.name = op.name;
+    custom.sizes = named_sizes(decl, types, dims());
+    made.custom = std::move(custom);
+    place_op(made, span);
+    blocks_.back().block.ops.push_back(std::move(made));
+    return as_value(results);
+  }
   if (results.size() != decl.result.size()) return Value::error();
   // The operation that gives the result stands for the call.
   for (const ValueId id : results) {
@@ -134,10 +204,80 @@ Value FunctionBuilder::call_custom(const Symbol& op, std::span<const Argument> a
   return as_value(results);
 }
 
-// `env` knows the inputs and the sizes that they bind. Said where the kernel is declared.
-bool FunctionBuilder::check_kernels(const Symbol& op, const Environment& inputs) {
+// The text of a shader that lies beside the model file, as one of the module's; none where it cannot be read (said).
+std::optional<std::uint32_t> FunctionBuilder::shader(const Symbol& op, const ast::Kernel& kernel) {
+  const std::filesystem::path path = in_.sources().real_path(op.file->id).parent_path() / kernel.file.value;
+  graph::Shader made{op.name, kernel.file.value, {}, {}, in_.where(kernel.span)};
+  for (const ast::Name& feature : kernel.required) made.required.push_back(feature.text);
+  std::vector<graph::Shader>& all = in_.module().shaders;
+  const auto same_line = [&](const graph::Shader& s) { return s.where.file == made.where.file && s.where.line == made.where.line; };
+  for (std::uint32_t i = 0; i < all.size(); ++i)
+    if (all[i].op == made.op && all[i].file == made.file && same_line(all[i])) return i;
+  auto text = read_text_file(path.string(), source::max_file_bytes);
+  if (!text) {
+    fail(code::bad_kernel, kernel.file.span, text.error().message);
+    return std::nullopt;
+  }
+  made.text = std::move(*text);
+  if (source::find_text_problem(made.text)) {
+    fail(code::bad_kernel, kernel.file.span, "the shader " + quote(made.file) + " is no text in UTF-8");
+    return std::nullopt;
+  }
+  in_.shader_paths.push_back(path.string());
+  all.push_back(std::move(made));
+  return static_cast<std::uint32_t>(all.size() - 1);
+}
+
+// The folder of a `cpu` kernel's file, where it is one of those that were allowed; empty where not.
+std::filesystem::path FunctionBuilder::allowed_folder(const Symbol& op, const std::string& file) const {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto whole = [&](const fs::path& path) { return fs::weakly_canonical(path, error); };
+  const fs::path& model = in_.sources().real_path(op.file->id);
+  std::vector<fs::path> places;
+  if (!model.empty()) places.push_back(model.parent_path());
+  places.insert(places.end(), in_.extensions.begin(), in_.extensions.end());
+  for (const fs::path& place : places) {
+    const fs::path found = whole(place / file);
+    if (!fs::is_regular_file(found, error)) continue;
+    for (const std::string& folder : in_.extensions) {
+      const fs::path within = found.lexically_relative(whole(folder));
+      if (!within.empty() && *within.begin() != "..") return found.parent_path();
+    }
+  }
+  return {};
+}
+
+// The text of an allowed `cpu` kernel, as one of the module's; none where it cannot be read (said).
+std::optional<int> FunctionBuilder::host_code(const Symbol& op, const ast::Kernel& kernel, const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / std::filesystem::path(kernel.file.value).filename();
+  std::vector<graph::HostCode>& all = in_.module().host_code;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].op == op.name && all[i].file == kernel.file.value) return static_cast<int>(i);
+  auto text = read_text_file(path.string(), source::max_file_bytes);
+  if (!text) {
+    fail(code::bad_kernel, kernel.file.span, text.error().message);
+    return std::nullopt;
+  }
+  in_.shader_paths.push_back(path.string());
+  all.push_back({op.name, kernel.file.value, std::move(*text), {}, {}, in_.where(kernel.span)});
+  return static_cast<int>(all.size() - 1);
+}
+
+void FunctionBuilder::host_types(int host, const std::vector<ValueId>& inputs, const std::vector<ValueId>& results) {
+  graph::HostCode& h = in_.module().host_code[static_cast<std::size_t>(host)];
+  h.inputs.clear(), h.results.clear();
+  for (const ValueId v : inputs) h.inputs.push_back(type(v).dtype);
+  for (const ValueId v : results) h.results.push_back(type(v).dtype);
+}
+
+// `env` knows the inputs and the sizes that they bind. Said where the kernel is declared. Adds to `to` the shaders whose condition
+// holds, and the C++ that is allowed, where they see the tensors as devices have them: f32 and i32.
+bool FunctionBuilder::check_kernels(const Symbol& op, const Environment& inputs, const std::vector<ValueId>& values, graph::Custom& to) {
   const auto& decl = ast::as<ast::OpDecl>(*op.decl);
   Environment env = inputs;
+  const bool bound =
+      std::all_of(values.begin(), values.end(), [&](ValueId v) { return type(v).dtype == DType::f32 || type(v).dtype == DType::i32; });
   for (int t = 0; t <= static_cast<int>(DType::boolean); ++t) {
     const std::string name(modelc::name(static_cast<DType>(t)));
     env.define(name, Value::string(name), {});       // `when dtype(x) == f16`
@@ -151,12 +291,29 @@ bool FunctionBuilder::check_kernels(const Symbol& op, const Environment& inputs)
         fail(code::bad_kernel, kernel.span, "a `cpu` kernel has no local_size, dispatch or requires: it is a C++ function");
         return false;
       }
-      fail(code::extension_refused, kernel.file.span,
-           "the operation `" + op.name + "` brings C++ of its own, " + quote(file) + ", which runs only when asked for")
-          .help(
-              "it needs --allow-extension DIR, which is not carried out yet; without this line the reference is "
-              "computed, which means the same");
-      return false;
+      const std::filesystem::path folder = allowed_folder(op, file);
+      if (folder.empty()) {
+        fail(code::extension_refused, kernel.file.span,
+             "the operation `" + op.name + "` brings C++ of its own, " + quote(file) + ", which runs only when asked for")
+            .help(in_.extensions.empty() ? "--allow-extension DIR with the folder that holds it; without this line the reference is "
+                                           "computed, which means the same"
+                                         : "it lies in none of the folders of --allow-extension");
+        return false;
+      }
+      if (!bound) {
+        fail(code::bad_kernel, kernel.file.span,
+             "C++ of an operation sees f32 and whole numbers, and an input of `" + op.name + "` is neither");
+        return false;
+      }
+      if (kernel.when) {
+        const auto holds = ev_.condition(*kernel.when, env);
+        if (!holds) return false;
+        if (!*holds) continue;
+      }
+      const auto number = host_code(op, kernel, folder);
+      if (!number) return false;
+      if (to.host < 0) to.host = *number;
+      continue;
     }
     if (kernel.when) {
       const auto holds = ev_.condition(*kernel.when, env);
@@ -171,6 +328,7 @@ bool FunctionBuilder::check_kernels(const Symbol& op, const Environment& inputs)
         return false;
       }
     }
+    graph::Dispatch dispatch;
     if (kernel.local_size) {
       const Value size = ev_.eval(*kernel.local_size, env);
       if (size.is_error()) return false;
@@ -179,6 +337,7 @@ bool FunctionBuilder::check_kernels(const Symbol& op, const Environment& inputs)
              "local_size is a whole number from 1 to 1024, known early, not " + (size.is_number() ? show_formula(size) : kind_name(size)));
         return false;
       }
+      dispatch.local_size = size.as_int();
     }
     if (!kernel.dispatch) {
       fail(code::bad_kernel, kernel.span, "a shader says with `dispatch [x, y, z]` how many work groups run");
@@ -201,6 +360,13 @@ bool FunctionBuilder::check_kernels(const Symbol& op, const Environment& inputs)
       fail(code::bad_kernel, feature.span, "there is no feature `" + feature.text + "` that a shader could require")
           .help(near.empty() ? "known are " + listed(names, names.size()) : near);
       return false;
+    }
+    for (const Value& v : groups.items()) dispatch.groups.push_back(v.is(ValueKind::dim) ? v.as_dim() : dims().constant(v.as_int()));
+    if (bound && !in_.sources().real_path(op.file->id).empty()) {
+      const auto number = shader(op, kernel);
+      if (!number) return false;
+      dispatch.shader = static_cast<int>(*number);
+      to.dispatches.push_back(std::move(dispatch));
     }
     if (first)
       in_.kernel_notes.push_back(where.file + ":" + std::to_string(where.line) + ": the shader " + quote(file) + " of `" + op.name +

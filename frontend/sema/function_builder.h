@@ -232,7 +232,12 @@ class FunctionBuilder final : public TensorContext {
   Value route(OpCall& call);                         // builder_experts.cpp
   Value moe(OpCall& call);
   bool gated(const Argument& argument, graph::Type row, OpCall& call);
-  bool check_kernels(const Symbol& op, const Environment& env);       // builder_custom.cpp
+  bool check_kernels(const Symbol& op, const Environment& env, const std::vector<graph::ValueId>& inputs,
+                     graph::Custom& to);                             // builder_custom.cpp
+  std::filesystem::path allowed_folder(const Symbol& op, const std::string& file) const;
+  std::optional<int> host_code(const Symbol& op, const ast::Kernel& kernel, const std::filesystem::path& folder);
+  void host_types(int host, const std::vector<graph::ValueId>& inputs, const std::vector<graph::ValueId>& results);
+  std::optional<std::uint32_t> shader(const Symbol& op, const ast::Kernel& kernel);
   // An operation of the table; `given` follows its operands, then its attributes.
   std::optional<std::vector<graph::ValueId>> from_table(graph::OpKind kind, std::span<const Argument* const> given, const OpCall& call);
   // Where each attribute of the operation at hand is written.

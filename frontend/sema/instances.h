@@ -173,6 +173,8 @@ class Instances final : public InterfaceChecker {
   // Operations that the file declares: those called, and what is to be said of their kernels, each once.
   std::unordered_set<const Symbol*> custom_ops;
   std::vector<std::string> kernel_notes;
+  std::vector<std::string> shader_paths;         // of shaders and host code, that were read
+  std::vector<std::string> extensions;           // folders whose C++ may be used
 
   graph::Where where(source::Span span) const;
   std::string source_text(source::Span span) const { return collapsed(sources().text(span)); }

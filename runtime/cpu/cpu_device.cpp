@@ -191,6 +191,20 @@ void CpuDevice::map(const MapKernel& f, std::span<const Tensor> inputs, const Te
   spread_rows(rows_of(out), width_of(out), [&](std::int64_t begin, std::int64_t end) { f.cpu(a, begin, end); });
 }
 
+bool CpuDevice::custom(std::span<const Tensor> inputs, std::span<const Tensor> outs, std::span<const std::int64_t>,
+                       std::span<const CustomDispatch>, const HostKernel* host) {
+  if (host == nullptr || outs.empty()) return false;
+  std::vector<OpTensor> tensors;
+  for (const auto& list : {inputs, outs})
+    for (const Tensor& t : list) tensors.push_back({t.host<std::byte>(), t.shape});
+  if (outs[0].count() == 0) return true;
+  spread_rows(rows_of(outs[0]), width_of(outs[0]), [&](std::int64_t begin, std::int64_t end) {
+    OpContext at{begin, end};
+    host->run(at, tensors);
+  });
+  return true;
+}
+
 void CpuDevice::copy(const Tensor& from, const Tensor& to) {
   assert(from.count() == to.count() && from.dtype == to.dtype);
   if (from.count() > 0 && from.host<std::byte>() != to.host<std::byte>())

@@ -74,6 +74,8 @@ class CpuDevice final : public Device {
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) override;
   void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) override;
+  bool custom(std::span<const Tensor> inputs, std::span<const Tensor> outs, std::span<const std::int64_t> sizes,
+              std::span<const CustomDispatch> ways, const HostKernel* host) override;
   void copy(const Tensor& from, const Tensor& to) override;
   void copy_strided(const Strided& from, const Strided& to) override;
   void fill(double value, const Tensor& out) override;

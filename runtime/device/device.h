@@ -13,6 +13,7 @@
 #include "runtime/base/result.h"
 #include "runtime/abi/axes.h"
 #include "runtime/device/batch.h"
+#include "runtime/device/custom.h"
 #include "runtime/device/map.h"
 #include "runtime/device/matrix.h"
 #include "runtime/device/strided.h"
@@ -168,6 +169,10 @@ class Device {
   // Convolution as PyTorch's over one to three axes: x [batch, c, n…], w [o, c / groups, k…], bias [o] or absent →
   // out [batch, o, m…].
   virtual void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) = 0;
+  // A custom operation by the first of its shaders that can run here, or by its C++ (may be null): outs from inputs, f32 and i32;
+  // `sizes` is what a shader is told. False, with nothing done: its reference formula is computed by the kernels above.
+  virtual bool custom(std::span<const Tensor> inputs, std::span<const Tensor> outs, std::span<const std::int64_t> sizes,
+                      std::span<const CustomDispatch> ways, const HostKernel* host) = 0;
   // Waits until everything enqueued is done; a deferred failure (device lost, …) is said here.
   virtual Status finish() = 0;
 };
@@ -200,7 +205,8 @@ struct DeviceInfo {
 };
 Result<std::vector<DeviceInfo>> vulkan_devices();
 
-// "cpu" (or ""), "vulkan" (the first) or "vulkan:N". Errors: "device-name", and those of the device.
-Result<std::unique_ptr<Device>> open_device(const std::string& name, const CpuOptions& cpu);
+// "cpu" (or ""), "vulkan" (the first) or "vulkan:N"; which one `vulkan` says is passed over. Errors: "device-name", and those of the
+// device.
+Result<std::unique_ptr<Device>> open_device(const std::string& name, const CpuOptions& cpu, const VulkanOptions& vulkan = {});
 
 }  // namespace modelc

@@ -223,5 +223,12 @@ void MeterDevice::conv(const Tensor& x, const Tensor& w, const Tensor& bias, con
   noted("conv", of(w), 2 * kernel * static_cast<double>(out.count()), static_cast<double>(w.size()),
         [&] { device_->conv(x, w, bias, args, out); });
 }
+bool MeterDevice::custom(std::span<const Tensor> inputs, std::span<const Tensor> outs, std::span<const std::int64_t> sizes,
+                         std::span<const CustomDispatch> ways, const HostKernel* host) {
+  bool ran = false;
+  noted("custom", {}, 0, 0, [&] { ran = device_->custom(inputs, outs, sizes, ways, host); });
+  if (!ran && noting_) operations_.pop_back();             // what its formula is made of is noted instead
+  return ran;
+}
 
 }  // namespace modelc

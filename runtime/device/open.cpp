@@ -4,10 +4,11 @@
 
 namespace modelc {
 
-Result<std::unique_ptr<Device>> open_device(const std::string& name, const CpuOptions& cpu) {
+Result<std::unique_ptr<Device>> open_device(const std::string& name, const CpuOptions& cpu, const VulkanOptions& vulkan) {
   if (name.empty() || name == "cpu") return open_cpu(cpu);
   if (name.starts_with("vulkan")) {
-    VulkanOptions options;
+    VulkanOptions options = vulkan;
+    options.device = 0;
     if (name == "vulkan") return open_vulkan(options);
     const auto number = name[6] == ':' ? parse_int(std::string_view(name).substr(7)) : std::nullopt;
     if (number && *number >= 0 && *number < 1024) {

@@ -221,6 +221,11 @@ void Step::experts(const Tensor& x, const Tensor& chosen, const Tensor& weights,
   const ExpertArgs args = {&w.gate.matrix, &w.up.matrix, &w.down.matrix, w.gate_bias, w.up_bias, w.down_bias, w.gate.spec.shape[0]};
   device().experts(x, chosen, weights, args, kernel(f), out);
 }
+bool Step::custom(std::initializer_list<Tensor> inputs, std::initializer_list<Tensor> outs, std::initializer_list<std::int64_t> sizes,
+                  std::initializer_list<CustomDispatch> ways, const HostKernel* host) {
+  return device().custom({inputs.begin(), inputs.size()}, {outs.begin(), outs.size()}, {sizes.begin(), sizes.size()},
+                         {ways.begin(), ways.size()}, host);
+}
 void Step::conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) {
   for (int i = 2; i < x.shape.rank(); ++i) {
     const std::int64_t padded = x.shape[i] + 2 * args.padding, span = args.dilation * (w.shape[i] - 1) + 1;

@@ -170,6 +170,8 @@ class Step {
   void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertWeights& w, const Expression& f,
                const Tensor& out);
   void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out);
+  bool custom(std::initializer_list<Tensor> inputs, std::initializer_list<Tensor> outs, std::initializer_list<std::int64_t> sizes,
+              std::initializer_list<CustomDispatch> ways, const HostKernel* host = nullptr);
   // By the policy: the values of x become the nearest ones of the type (bf16 or f16; ties to even), in place. Else nothing.
   void round(const Tensor& x, DType to);
   // Rows start .. stop of the first axis: a view. StepFailure when they are not all there.

@@ -242,7 +242,7 @@ void print_text(const Options& o, Model& m, const Outcome& r) {
 
 int run_bench(const Options& o, const ModelFactory& factory) {
   Options options = o;
-  auto device = open_device(o.device, o.load.cpu);
+  auto device = open_device(o.device, o.load.cpu, o.vulkan);
   if (!device) return fail(device.error());
   const auto meter = std::make_shared<MeterDevice>(std::move(*device));
   options.load.device = meter;

@@ -73,7 +73,7 @@ std::optional<Loaded> load(const Options& o, const ModelFactory& factory) {
   ProgressLine line;
   LoadOptions options = o.load;
   if (!o.device.empty() && o.device != "cpu") {
-    auto device = open_device(o.device, o.load.cpu);
+    auto device = open_device(o.device, o.load.cpu, o.vulkan);
     if (!device) {
       fail(device.error());
       return std::nullopt;

@@ -57,6 +57,8 @@ void add_shared(CLI::App& app, Options& o, std::string& mode) {
       ->type_name("MODE")
       ->check(CLI::IsMember({"exact", "fast"}));
   app.add_option("--device", o.device, "cpu, vulkan or vulkan:N (cpu)")->type_name("ID");
+  app.add_flag_callback(
+      "--no-device-graph", [&o] { o.vulkan.device_graph = false; }, "on a GPU: record every step anew, do not submit one again");
   app.add_option("--threads", o.load.cpu.threads, "0: one a core (0)")->type_name("N")->check(CLI::Range(0, 1024));
   app.add_option("--isa", o.load.cpu.isa, "portable, avx2, avx512 or avx512vnni (the best there is)")->type_name("NAME");
   heading(app, "what is printed");

@@ -21,6 +21,7 @@ struct Options {
   OpenOptions open;
   LoadOptions load;
   std::string device;                                      // "", "cpu", "vulkan", "vulkan:1"
+  VulkanOptions vulkan;                                    // of such a device
   bool json = false;
 
   // generate

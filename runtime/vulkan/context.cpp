@@ -119,10 +119,14 @@ DeviceDescription describe(const Instance& instance, VkPhysicalDevice device) {
   d.int16 = features.features.shaderInt16;
   d.storage16 = storage16.storageBuffer16BitAccess;
   d.storage8 = storage8.storageBuffer8BitAccess;
+  d.float64 = features.features.shaderFloat64;
+  d.int64 = features.features.shaderInt64;
   d.subgroup_size = subgroup.subgroupSize;
   d.subgroup_min = d.subgroup_max = subgroup.subgroupSize;
   d.subgroup_arithmetic = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                           (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0;
+  d.subgroup_shuffle = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+                       (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
   if (size_control && p.apiVersion >= VK_API_VERSION_1_2) {
     auto again = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &control);
     instance.GetPhysicalDeviceProperties2(device, &again);
@@ -174,8 +178,23 @@ Result<std::unique_ptr<Context>> open_context(std::shared_ptr<Instance> instance
   control.subgroupSizeControl = control.computeFullSubgroups = VK_TRUE;
   VkDeviceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  // What shaders of the runtime and of custom operations may use.
+  const auto taken = [&](std::uint32_t feature) -> VkBool32 { return (c->plan.features & feature) != 0 ? VK_TRUE : VK_FALSE; };
+  auto storage8 = chained<VkPhysicalDevice8BitStorageFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES, nullptr);
+  storage8.storageBuffer8BitAccess = taken(needs_storage8);
+  auto storage16 = chained<VkPhysicalDevice16BitStorageFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES, &storage8);
+  storage16.storageBuffer16BitAccess = taken(needs_storage16);
+  auto small =
+      chained<VkPhysicalDeviceShaderFloat16Int8Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES, &storage16);
+  small.shaderFloat16 = taken(needs_float16);
+  small.shaderInt8 = taken(needs_int8);
+  auto core = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &small);
+  core.features.shaderInt16 = taken(needs_int16);
+  core.features.shaderInt64 = taken(needs_int64);
+  core.features.shaderFloat64 = taken(needs_float64);
+  info.pNext = &core;
   if (c->plan.subgroup > 0) {
-    info.pNext = &control;
+    storage8.pNext = &control;
     if (c->description.version_minor < 3) extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
   }
   info.queueCreateInfoCount = 1;

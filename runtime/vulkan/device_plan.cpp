@@ -48,6 +48,10 @@ const char* name_of(DeviceKind kind) {
   return "other device";
 }
 
+std::vector<std::string> feature_names() {
+  return {"subgroup", "float16", "int8", "int16", "storage16", "storage8", "float64", "int64"};
+}
+
 Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& options) {
   DevicePlan p;
   if (d.version_major == 1 && d.version_minor < 2)
@@ -113,6 +117,10 @@ Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& op
   take(d.int16, "int16", needs_int16);
   take(d.storage16, "storage16", needs_storage16);
   take(d.storage8, "storage8", needs_storage8);
+  take(d.float64, "float64", needs_float64);
+  take(d.int64, "int64", needs_int64);
+  take(d.subgroup_arithmetic, "subgroup", needs_lane_sums);
+  take(d.subgroup_shuffle, "subgroup", needs_lane_shuffles);
   if ((p.features & needs_subgroup) != 0) {
     p.subgroup = d.subgroup_size;
     // Several rows a workgroup, as wide as its limit lets one be.

@@ -14,7 +14,8 @@
 namespace modelc::vulkan {
 
 struct PlanOptions {
-  // Features to do without, though the device has them: "subgroup", "float16", "int8", "int16", "storage16", "storage8".
+  // Features to do without, though the device has them: "subgroup", "float16", "int8", "int16", "storage16", "storage8", "float64",
+  // "int64".
   std::vector<std::string> masked = {};
   std::uint64_t binding_bytes = 0;                         // a smaller limit than the device's, for tests; 0: the device's
   std::uint32_t max_groups = 0;                            // the same of workgroups along an axis
@@ -41,6 +42,8 @@ struct DevicePlan {
   std::uint32_t subgroup = 0;                              // lanes that a subgroup variant is given; 0: none is used
   std::uint32_t features = 0;                              // Needs (shaders.h) that are there and not masked
 };
+
+std::vector<std::string> feature_names();                  // what may be masked
 
 // Errors: "vulkan-device" with what is missing and what is needed.
 Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& options = {});

@@ -33,6 +33,8 @@ struct Dispatch {
   std::vector<Binding> bindings;
   std::vector<std::uint32_t> constants;                    // specialization constants 1, 2, …; constant 0 is group_size
   std::vector<std::uint32_t> arguments;                    // after the bindings' offsets
+  bool offsets = true;                                     // false: each binding begins with its tensor, and none is told
+  std::array<std::uint32_t, 3> shape{};                    // of the groups, where a shader wants them so; 0: as they fit
   std::uint32_t group_size = 64;
   std::uint32_t subgroup = 0;                              // lanes of a subgroup that the shader is promised; 0: any
   std::uint64_t groups = 0;

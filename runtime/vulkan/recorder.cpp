@@ -364,10 +364,11 @@ void Recorder::dispatch(const Dispatch& d) {
     return too_much("vulkan-limit",
                     "sees " + std::to_string(n) + " buffers, and the device lets a shader see " + std::to_string(c_.plan.max_bindings),
                     "run on another device");
-  const auto groups = fold_groups(d.groups, c_.plan.max_groups);
+  const auto groups = d.shape[0] > 0 ? std::optional(d.shape) : fold_groups(d.groups, c_.plan.max_groups);
   if (!groups)
     return too_much("vulkan-limit", "needs " + grouped(d.groups) + " workgroups, more than the device has", "fewer tokens in a call");
-  if (n + d.arguments.size() > Dispatch::max_words) return too_much("vulkan-limit", "has more than 128 bytes of arguments", {});
+  const std::size_t told = d.offsets ? n : 0;
+  if (told + d.arguments.size() > Dispatch::max_words) return too_much("vulkan-limit", "has more than 128 bytes of arguments", {});
 
   Item item;
   item.groups = *groups;
@@ -379,7 +380,8 @@ void Recorder::dispatch(const Dispatch& d) {
     }
     Range r = range(b.tensor, b.bytes, b.read, b.written);
     const std::uint64_t aligned = r.begin / c_.plan.alignment * c_.plan.alignment;
-    item.push[i] = static_cast<std::uint32_t>(r.begin - aligned);
+    if (d.offsets) item.push[i] = static_cast<std::uint32_t>(r.begin - aligned);
+    assert(d.offsets || r.begin == aligned);
     r.begin = aligned;
     r.end = (r.end + 3) / 4 * 4;                           // shaders read whole words
     if (r.end - r.begin > c_.plan.binding_bytes)
@@ -389,12 +391,14 @@ void Recorder::dispatch(const Dispatch& d) {
           "fewer tokens in a call, or another device");
     item.ranges.push_back(r);
   }
-  std::copy(d.arguments.begin(), d.arguments.end(), item.push.begin() + static_cast<std::ptrdiff_t>(n));
+  std::copy(d.arguments.begin(), d.arguments.end(), item.push.begin() + static_cast<std::ptrdiff_t>(told));
   auto pipeline = pipelines_.pipeline(d);
   if (!pipeline) return fail(std::move(pipeline.error()));
   item.pipeline = *pipeline;
   add(std::move(item), d.work);
 }
+
+bool Recorder::begins_binding(const Tensor& t) const { return range(t, 0, true, false).begin % c_.plan.alignment == 0; }
 
 void Recorder::copy(const Tensor& from, const Tensor& to, std::int64_t bytes) {
   if (bytes == 0 || !usable()) return;

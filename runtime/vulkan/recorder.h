@@ -32,6 +32,7 @@ class Recorder {
 
   void dispatch(const Dispatch& d);
   void copy(const Tensor& from, const Tensor& to, std::int64_t bytes);
+  bool begins_binding(const Tensor& t) const;              // it lies where a binding may begin
   void fill(const Tensor& t, std::uint32_t word);          // all of a tensor of 4-byte elements
   void upload(std::span<const std::byte> from, const Tensor& t);
   // Memory that what was recorded may still use: given back when that is done.

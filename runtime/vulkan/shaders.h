@@ -15,6 +15,10 @@ enum Needs : std::uint32_t {
   needs_float16 = 8,
   needs_storage16 = 16,
   needs_storage8 = 32,
+  needs_float64 = 64,
+  needs_int64 = 128,
+  needs_lane_sums = 256,                                   // sums over whatever lanes a subgroup has; the next: shuffles
+  needs_lane_shuffles = 512,
 };
 
 struct EmbeddedShader {

@@ -33,6 +33,17 @@ Result<std::unique_ptr<VulkanDevice>> VulkanDevice::open(const VulkanOptions& op
   }
   PlanOptions plan;
   plan.masked = options.masked;
+  // For a driver whose feature is broken.
+  if (const char* without = std::getenv("MODELC_VULKAN_WITHOUT"); without != nullptr)
+    for (const std::string_view feature : split(without, ',')) {
+      const auto known = feature_names();
+      if (!feature.empty() && std::find(known.begin(), known.end(), feature) == known.end())
+        return Error{"device-name",
+                     "MODELC_VULKAN_WITHOUT names " + quote(feature) + ", which is no feature that is used",
+                     {},
+                     "known are " + listed(known, known.size())};
+      if (!feature.empty()) plan.masked.emplace_back(feature);
+    }
   plan.binding_bytes = options.binding_bytes;
   plan.max_groups = options.max_groups;
   auto c = open_context(*instance, (*devices)[static_cast<std::size_t>(options.device)], plan);
@@ -59,8 +70,11 @@ std::string VulkanDevice::description() const {
 
 std::string VulkanDevice::operations() const {
   const Recorder::Counts& n = recorder_->counts;
+  std::string custom;
+  if (custom_runs_ > 0) custom += ", " + counted(custom_runs_, "custom operation") + " by a shader of its own";
+  for (const auto& [op, why] : by_formula_) custom += "; `" + op + "` by its reference formula: " + why;
   return grouped(n.dispatches) + " dispatches, " + grouped(n.copies) + " copies, " + grouped(n.barriers) + " barriers, " +
-         counted(n.submissions, "submission") + ", " + grouped(n.replayed) + " of them recorded before";
+         counted(n.submissions, "submission") + ", " + grouped(n.replayed) + " of them recorded before" + custom;
 }
 
 // ---- memory

@@ -56,6 +56,8 @@ class VulkanDevice final : public Device {
   void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args, const MapKernel& f,
                const Tensor& out) override;
   void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) override;
+  bool custom(std::span<const Tensor> inputs, std::span<const Tensor> outs, std::span<const std::int64_t> sizes,
+              std::span<const CustomDispatch> ways, const HostKernel* host) override;
   Status finish() override;
 
   const DevicePlan& plan() const { return c_->plan; }
@@ -91,6 +93,8 @@ class VulkanDevice final : public Device {
   std::map<std::string, ShaderCode, std::less<>> shaders_;
   BatchTensors batch_;
   std::vector<GpuBuffer*> scratch_;
+  std::uint64_t custom_runs_ = 0;                          // custom operations that ran as shaders of theirs
+  std::map<std::string, std::string> by_formula_;          // those that did not, and why
 };
 
 // Rows and length of a row, as the kernels see a tensor.

@@ -51,6 +51,14 @@ for file in examples/*/*.model; do
   done
 done
 expect "the tiny model on Vulkan" 0 passed "on Vulkan" -- "$modelc" verify $llama --checkpoint examples/tiny --expected examples/tiny/expected.safetensors --backend vulkan
+for without in subgroup storage16,storage8 float16,int8,int16 subgroup,float16,int8,int16,storage16,storage8,float64,int64; do
+  expect "without $without" 0 passed "on Vulkan" -- env MODELC_VULKAN_WITHOUT=$without "$modelc" verify $llama --checkpoint examples/tiny \
+    --expected examples/tiny/expected.safetensors --backend vulkan
+done
+expect "a feature that nobody knows" 1 "sub_group" "known are" -- env MODELC_VULKAN_WITHOUT=sub_group "$modelc" verify $llama --checkpoint examples/tiny \
+  --expected examples/tiny/expected.safetensors --backend vulkan
+expect "every step recorded anew" 0 passed " 0 of them recorded before" -- "$modelc" verify $llama --checkpoint examples/tiny \
+  --expected examples/tiny/expected.safetensors --backend vulkan --no-device-graph
 expect "in chunks of 5" 0 passed "on Vulkan" -- "$modelc" verify $llama --checkpoint examples/llama/fixtures/llama-batch \
   --expected examples/llama/fixtures/llama-batch/expected.safetensors --chunk 5 --backend vulkan
 expect "a wrong checkpoint is found" 1 FAILED "first stage that differs: model.embed_tokens" -- "$modelc" verify $llama --backend vulkan \

@@ -278,6 +278,31 @@ std::string runtime_seam(const Names& names, const std::vector<const plan::Funct
   return s;
 }
 
+// "llama_scaled.h": the host code of a custom operation, as it came.
+std::string host_file(const Names& names, const Options& o, std::size_t i) { return o.file + "_" + names.host[i] + "_host.h"; }
+
+// What calls the functions of custom operations with what they expect.
+std::string host_kernels(const Names& names) {
+  const std::vector<graph::HostCode>& all = names.program.graph->host_code;
+  if (all.empty()) return "";
+  std::string s =
+      "// ---- custom operations, as C++ that came with the model file -------------------------------------------------------------\n\n"
+      "namespace host {\n\n";
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<std::string> arguments = {"at"};
+    const auto add = [&](DType type, bool written) {
+      arguments.push_back(
+          fmt::format("t[{}].as<{}{}>()", arguments.size() - 1, written ? "" : "const ", type == DType::i32 ? "std::int32_t" : "float"));
+    };
+    for (const DType t : all[i].inputs) add(t, false);
+    for (const DType t : all[i].results) add(t, true);
+    s += fmt::format("constexpr modelc::HostKernel {} = {{{}, [](modelc::OpContext& at, std::span<const modelc::OpTensor> t) {{\n",
+                     names.host[i], string_literal(all[i].op));
+    s += wrapped(fmt::format("  ::{}(", identifier(all[i].op)), arguments, ");") + "\n}};\n";
+  }
+  return s + "\n}  // namespace host\n\n";
+}
+
 }  // namespace
 
 std::vector<File> cpp(const plan::Program& p, const Options& o) {
@@ -306,7 +331,8 @@ std::vector<File> cpp(const plan::Program& p, const Options& o) {
 
   std::string s = title(p, o);
   s += fmt::format("#include \"{}.h\"\n\n#include <utility>\n\n", o.file);
-  if (o.vulkan && !p.kernels.empty()) s += fmt::format("#include \"{}_shaders.h\"\n\n", o.file);
+  if (o.vulkan && !(p.kernels.empty() && p.graph->shaders.empty())) s += fmt::format("#include \"{}_shaders.h\"\n\n", o.file);
+  for (std::size_t i = 0; i < p.graph->host_code.size(); ++i) s += fmt::format("#include \"{}\"\n\n", host_file(names, o, i));
   s += open_namespace(o.name_space);
   s += "using modelc::Batch;\n" + std::string(names_sequences(p) ? "using modelc::Sequences;\n" : "") +
        "using modelc::MapArgs;\nusing modelc::MapKernel;\nusing modelc::Step;\nusing modelc::Tensor;\n";
@@ -318,6 +344,7 @@ std::vector<File> cpp(const plan::Program& p, const Options& o) {
     for (std::size_t i = 0; i < p.kernels.size(); ++i) s += kernel_text(p.kernels[i], names.kernels[i], names.kernels, o.vulkan) + "\n";
     s += "}  // namespace kernels\n\n";
   }
+  s += host_kernels(names);
   s += "// ---- buffers of each function: pieces of the arena, given back when it ends -------------------------------------------\n\n";
   for (std::size_t i = 0; i < p.classes.size(); ++i)
     if (i == root.index || written(i)) s += buffer_structs(names, {static_cast<std::uint32_t>(i)});
@@ -326,7 +353,9 @@ std::vector<File> cpp(const plan::Program& p, const Options& o) {
   for (std::size_t i = 0; i < p.classes.size(); ++i)
     if (written(i)) s += class_source(names, {static_cast<std::uint32_t>(i)}) + "\n";
   s += class_source(names, root) + "\n" + runtime_seam(names, entries, o) + close_namespace(o.name_space);
-  return {{o.file + ".h", h}, {o.file + ".cpp", s}};
+  std::vector<File> files = {{o.file + ".h", h}, {o.file + ".cpp", s}};
+  for (std::size_t i = 0; i < p.graph->host_code.size(); ++i) files.push_back({host_file(names, o, i), p.graph->host_code[i].text});
+  return files;
 }
 
 bool is_language_model(const plan::Program& p) {

@@ -41,15 +41,16 @@ std::string step_label(const plan::Program& p, const plan::Class& c, const plan:
   if (const auto* x = std::get_if<plan::LinearMap>(&s.kind)) return p.kernels[x->kernel.index].name;
   if (const auto* x = std::get_if<plan::Map>(&s.kind)) return p.kernels[x->kernel.index].name;
   if (const auto* x = std::get_if<plan::Call>(&s.kind)) return x->member.empty() ? "layer" : x->member;
+  if (const auto* x = std::get_if<plan::Custom>(&s.kind)) return x->name;
   return plan::kind_name(s.kind);
 }
 
 void collect_labels(const plan::Program& p, const plan::Class& c, const std::vector<plan::Step>& steps, std::vector<std::string>& labels) {
   for (const plan::Step& s : steps) {
     labels.push_back(step_label(p, c, s));
-    if (const auto* r = std::get_if<plan::Repeat>(&s.kind)) {
-      collect_labels(p, c, r->body, labels);
-      labels.push_back("repeat");
+    if (const auto* body = plan::body_of(s.kind)) {
+      collect_labels(p, c, *body, labels);
+      labels.push_back(step_label(p, c, s));
     }
   }
 }
@@ -179,7 +180,7 @@ class Body {
             if (const auto* v = std::get_if<plan::StepValueRef>(&o)) once_value(v->index);
           },
           [](const plan::Operand&) {});
-      if (const auto* r = std::get_if<plan::Repeat>(&s.kind)) once_values(r->body);
+      if (const auto* body = plan::body_of(s.kind)) once_values(*body);
     }
   }
   void once_value(std::uint32_t index) {
@@ -397,6 +398,34 @@ class Body {
       begin = std::max(begin, end) + 1;
     }
     return at;
+  }
+
+  // The shader or the host code where the device runs one, else the reference; without either that alone.
+  void step(const plan::Custom& k, const plan::Step& s) {
+    plan::Step head = s;
+    head.traces.clear(), head.roundings.clear();
+    const std::string outer = pad_;
+    const bool apart = k.host >= 0 || (names_.vulkan && !k.dispatches.empty());
+    if (apart) {
+      std::vector<std::string> inputs, outs, sizes, ways;
+      for (const plan::Operand& o : k.inputs) inputs.push_back(text(o));
+      for (const plan::Operand& o : k.outs) outs.push_back(text(o));
+      for (const graph::DimId d : k.sizes) sizes.push_back(dim(d));
+      for (const graph::Dispatch& d : k.dispatches) {
+        if (!names_.vulkan) break;
+        std::string groups;
+        for (const graph::DimId g : d.groups) groups += ", " + dim(g);
+        ways.push_back(fmt::format("{{shaders::{}, {}{}}}", names_.shaders[static_cast<std::size_t>(d.shader)], d.local_size, groups));
+      }
+      std::vector<std::string> arguments = {braced(inputs), braced(outs), braced(sizes), braced(ways)};
+      if (k.host >= 0) arguments.push_back("&host::" + names_.host[static_cast<std::size_t>(k.host)]);
+      line("if (!s.custom(", arguments, ")) {", head);
+      pad_ += "  ";
+    }
+    steps(k.body);
+    pad_ = outer;
+    if (apart) out_ += pad_ + "}\n";
+    traces(s);
   }
 
   void step(const plan::Repeat& r, const plan::Step& s) {

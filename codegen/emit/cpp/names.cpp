@@ -80,7 +80,7 @@ bool is_number(const std::string& s) { return !s.empty() && s.find_first_not_of(
 
 }  // namespace
 
-Names::Names(const plan::Program& p, const Options& options) : program(p) {
+Names::Names(const plan::Program& p, const Options& options) : program(p), vulkan(options.vulkan) {
   // A class called as a member of the base class is would be hidden by it.
   Scope types = base_names();
   for (const char* own : {"axis_table", "entry_table", "rule_table"}) types.unique(own);
@@ -127,6 +127,9 @@ Names::Names(const plan::Program& p, const Options& options) : program(p) {
   }
   Scope kernel_names;
   for (const plan::MapKernel& k : p.kernels) kernels.push_back(kernel_names.unique(k.name));
+  for (const graph::Shader& s : p.graph->shaders) shaders.push_back(kernel_names.unique(s.op + "_shader"));
+  Scope host_names;
+  for (const graph::HostCode& h : p.graph->host_code) host.push_back(host_names.unique(h.op));
 }
 
 std::string Names::path(graph::ClassId from, const std::string& member) const {

@@ -27,6 +27,9 @@ struct Names {
   const plan::Program& program;
   std::vector<ClassNames> classes;
   std::vector<std::string> kernels;              // in namespace kernels
+  std::vector<std::string> shaders;              // of custom operations, beside those of kernels in namespace shaders
+  std::vector<std::string> host;                 // functions of custom operations, in namespace host
+  bool vulkan = false;                           // shaders come with it
 
   Names(const plan::Program& program, const Options& options);
 

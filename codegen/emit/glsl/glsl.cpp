@@ -1,5 +1,6 @@
 // Map kernels as compute shaders: the same expressions as cpp/kernels.cpp writes, for a GPU.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -110,8 +111,19 @@ std::string shader_text(const plan::Program& p, const plan::MapKernel& k, const 
 std::vector<ShaderFile> glsl(const plan::Program& p, const Options& o) {
   const Names names(p, o);
   std::vector<ShaderFile> files;
+  const auto named = [&](const std::string& kernel) { return "shaders/" + o.file + "_" + kernel + ".comp"; };
   for (std::size_t i = 0; i < p.kernels.size(); ++i)
-    files.push_back({names.kernels[i], {"shaders/" + o.file + "_" + names.kernels[i] + ".comp", shader_text(p, p.kernels[i], o)}});
+    files.push_back({names.kernels[i], {named(names.kernels[i]), shader_text(p, p.kernels[i], o)}, {}, plan::expression(p.kernels[i])});
+  // As its author wrote it; T is the type of the tensors' elements, R that of its arithmetic.
+  for (std::size_t i = 0; i < p.graph->shaders.size(); ++i) {
+    const graph::Shader& s = p.graph->shaders[i];
+    files.push_back({names.shaders[i],
+                     {named(names.shaders[i]), s.text},
+                     {{"T", "float"}, {"R", "float"}, {"OP_F32", "1"}},
+                     "the operation `" + s.op + "`",
+                     s.where,
+                     &s});
+  }
   return files;
 }
 
@@ -121,9 +133,15 @@ File shader_header(const plan::Program& p, const Options& o, const std::vector<S
   s += "#pragma once\n\n#include \"runtime/modelc.h\"\n\n";
   if (!o.name_space.empty()) s += fmt::format("namespace {} {{\n", o.name_space);
   s += "namespace shaders {\n\n";
-  for (const ShaderBinary& b : binaries)
-    s += fmt::format("// shaders/{0}_{1}.comp\ninline constexpr modelc::MapShader {1} = {{\n{2}, {3}}};\n\n", o.file, b.kernel, b.literal,
-                     b.bytes);
+  for (const ShaderBinary& b : binaries) {
+    if (b.custom == nullptr) {
+      s += fmt::format("// {}\ninline constexpr modelc::MapShader {} = {{\n{}, {}}};\n\n", b.file, b.kernel, b.literal, b.bytes);
+      continue;
+    }
+    s += fmt::format("// {}, which is {}\ninline constexpr modelc::CustomShader {} = {{\"{}\",\n{}, {}, {}}};\n\n", b.file,
+                     comment_text(b.custom->file), b.kernel, b.custom->op, b.literal, b.bytes,
+                     string_literal(fmt::format("{}", fmt::join(b.custom->required, ","))));
+  }
   s += "}  // namespace shaders\n";
   if (!o.name_space.empty()) s += fmt::format("}}  // namespace {}\n", o.name_space);
   return {o.file + "_shaders.h", s};

@@ -207,7 +207,9 @@ struct Evaluator::Impl {
 
   Status block(const Place& at, const Function& f, const Block& b, std::vector<Slot>& values) {
     for (const Op& op : b.ops) {
-      Status s = op.kind == OpKind::repeat ? repeat(at, f, op, values) : one(at, f, op, values);
+      Status s = op.kind == OpKind::repeat   ? repeat(at, f, op, values)
+                 : op.kind == OpKind::custom ? custom(at, f, op, values)
+                                             : one(at, f, op, values);
       if (!s) {
         Error e = s.error();
         if (!op.source.empty() && e.notes.size() < 4)
@@ -255,6 +257,14 @@ struct Evaluator::Impl {
       for (std::size_t i = 0; i < carried.size(); ++i) carry(carried[i] = values[op.body->results[i].index]);
     }
     for (std::size_t i = 0; i < carried.size(); ++i) values[op.results[i].index] = carried[i];
+    return {};
+  }
+
+  // Its reference, as if that stood in its place.
+  Status custom(const Place& at, const Function& f, const Op& op, std::vector<Slot>& values) {
+    for (std::size_t i = 0; i < op.operands.size(); ++i) values[op.body->arguments[i].index] = values[op.operands[i]->index];
+    if (Status s = block(at, f, *op.body, values); !s) return s;
+    for (std::size_t i = 0; i < op.results.size(); ++i) values[op.results[i].index] = values[op.body->results[i].index];
     return {};
   }
 

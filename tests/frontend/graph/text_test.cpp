@@ -120,10 +120,12 @@ TEST_CASE("everything that a module holds survives") {
               {tensor(DType::boolean, {}), "has space", "one"},
               {tensor(DType::f32, {}), "x", ""},
               {tensor(DType::f32, {}), "", ""},
-              {tensor(DType::f32, {}), "_", ""}};
+              {tensor(DType::f32, {}), "_", ""},
+              {tensor(DType::f32, {}), "", ""},
+              {tensor(DType::f32, {}), "", ""}};
   f.inputs = {{ValueId{0}, "x", std::nullopt}, {ValueId{1}, "other name", std::nullopt}, {ValueId{2}, "has space", 1.0}};
   Op all;
-  all.kind = OpKind::custom;
+  all.kind = OpKind::e2m1;
   all.operands = {ValueId{0}, std::nullopt, ValueId{2}};
   all.results = {ValueId{3}, ValueId{4}};
   all.attrs = {{"a", std::int64_t{-7}},
@@ -137,13 +139,21 @@ TEST_CASE("everything that a module holds survives") {
                {"i", -std::numeric_limits<double>::infinity()},
                {"odd name", std::int64_t{INT64_MAX}}};
   all.where = {"f.model", 3, 4};
+  Op own;
+  own.kind = OpKind::custom;
+  own.operands = {ValueId{3}};
+  own.results = {ValueId{6}};
+  own.body = Block{{ValueId{7}}, {}, {ValueId{7}}};
+  own.custom =
+      Custom{"odd name", {frames, m.dims.constant(3)}, {{0, 32, {m.dims.floor_div(frames, 32)}}, {1, 1, {frames, frames, frames}}}};
+  m.shaders = {{"odd name", "a b.comp", "#version 450\n\"x\" \\ ü\tmain", {"float16", "odd"}, {"f.model", 3, 4}}, {"f", "c", "", {}, {}}};
   Op loop;
   loop.kind = OpKind::repeat;
   loop.member = ".many";
   loop.operands = {ValueId{3}};
   loop.results = {ValueId{5}};
   loop.body = Block{};
-  f.body.ops = {all, loop};
+  f.body.ops = {all, own, loop};
   f.body.results = {ValueId{4}, ValueId{3}};
   f.result_names = {"", "y"};
   c.functions = {f};

@@ -169,7 +169,8 @@ TEST_CASE("faults of members, calls and loops in functions") {
     f.values[find_op_of(f, OpKind::repeat).results[0].index].type.shape[1] = m.dims.constant(9);
   });
   planted("has no body", [](Module& m) { find_op_of(find_class(m, "Decoder").functions[0], OpKind::repeat).body.reset(); });
-  planted("only a repeat and a moe have a body", [](Module& m) { find_class(m, "Tiny").functions[0].body.ops[1].body = Block{}; });
+  planted("only a repeat, a moe and a custom have a body",
+          [](Module& m) { find_class(m, "Tiny").functions[0].body.ops[1].body = Block{}; });
   planted("only a call has a callee", [](Module& m) { find_class(m, "Tiny").functions[0].body.ops[1].callee = "f"; });
   planted("takes no member", [](Module& m) { find_op_of(find_class(m, "Tiny").functions[0], OpKind::take).member = "model"; });
   planted("takes no named arguments", [](Module& m) { find_op_of(find_class(m, "Tiny").functions[0], OpKind::weight).attrs["a"] = true; });
@@ -188,7 +189,49 @@ TEST_CASE("types follow from the shape rules") {
   edit_finds("= silu(%2)", "= silu(_)", "silu: x is missing");
   edit_finds("= silu(%2)", "= silu(%2; x: 1)", "silu: there is no argument x");
   edit_finds("rms_norm(%x, %1; eps: 1e-05)", "rms_norm(%x, %1; eps: 1)", "rms_norm: eps must be a float");
-  edit_finds("= silu(%2)", "= custom(%2; name: \"f\")", "custom: is not carried out yet");
+}
+
+TEST_CASE("a custom operation is its body, which sees its operands alone, and shaders that are there") {
+  const std::string sound = R"(graph 1
+module T root T
+axis tokens: 1..
+shader "f.comp" of f text "void main() {}"
+class T: T {
+  forward forward(%x: f32[tokens, 6], %g: f32[6]) {
+    %y: f32[tokens, 6] = custom(%x, %g) of f sizes [tokens, 6] shader 0 local 64 groups [tokens] {
+      carry %a: f32[tokens, 6], %b: f32[6]
+      %m: f32[tokens, 6] = mul(%a, %b)
+      next %m
+    }
+    return %y
+  }
+}
+)";
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string text = sound;
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, from.size(), to);
+    const auto read = modelc::graph::read(text);
+    if (!read) return read.error().message;
+    const std::vector<std::string> faults = modelc::graph::verify(*read);
+    return faults.empty() ? std::string() : faults.front();
+  };
+  const auto finds = [&](std::string_view from, std::string_view to, std::string_view fault) {
+    const std::string found = with(from, to);
+    INFO(found);
+    CHECK(found.find(fault) != std::string::npos);
+  };
+  CHECK(with("mul", "mul") == "");
+  finds("mul(%a, %b)", "mul(%x, %b)", "of another block");
+  finds("carry %a: f32[tokens, 6], %b", "carry %a: f32[tokens, 6], %c: f32[6], %b", "its body takes 3 values");
+  finds("carry %a: f32[tokens, 6]", "carry %a: f32[6, tokens]", "and is given");
+  finds("shader 0", "shader 1", "there is no shader 1");
+  finds("groups [tokens]", "groups []", "one to three axes");
+  finds("local 64", "local 0", "a group of 0");
+  finds("%y: f32[tokens, 6] = custom", "%y: f32[tokens, 7] = custom", "its body gives");
+  finds("custom(%x, %g) of f sizes [tokens, 6] shader 0 local 64 groups [tokens] {", "custom(%x, %g) of f sizes [tokens, 6] {", "");
+  finds("custom(%x, %g) of", "custom(%x, %g; a: 1) of", "takes no named arguments");
 }
 
 TEST_CASE("the body of a moe is elementwise, from its two rows to one") {

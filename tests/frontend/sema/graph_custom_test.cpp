@@ -3,11 +3,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "frontend/diagnostics/render.h"
+#include "frontend/graph/expand_custom.h"
 #include "frontend/graph/printer.h"
+#include "frontend/graph/verifier.h"
 #include "modules_support.h"
 
 using namespace modelc::sema::test;
@@ -124,5 +128,31 @@ TEST_CASE("a shader lies beside the model file, and is said to be for another ba
   REQUIRE(program.has_value());
   REQUIRE(program->notes.size() == 1);
   CHECK(has(program->notes[0], "the shader \"s.comp\" of `scaled` is for the vulkan backend"));
+  // The call stays one operation, with its reference as a body; expanded it is what it would be without the shader.
+  REQUIRE(program->graph.shaders.size() == 1);
+  CHECK(program->graph.shaders[0].text == "#version 450\nvoid main() {}\n");
+  CHECK(std::find(program->files.begin(), program->files.end(), (folder / "s.comp").string()) != program->files.end());
+  const std::string apart = graph::print(program->graph);
+  CHECK(has(apart, "= custom(%x, %1, %2) of scaled sizes [tokens, 4] shader 0 local 64 groups [4]"));
+  CHECK(graph::verify(program->graph).empty());
+  graph::Module expanded = program->graph;
+  graph::expand_custom(expanded);
+  CHECK(graph::verify(expanded).empty());
+  const std::string inlined = graph::print(expanded);
+  CHECK_FALSE(has(inlined, "= custom("));
+  std::ofstream(folder / "m.model") << "language 1\n"
+                                    << scaled
+                                    << "}\nconfig C { d: dim }\nmodel M(c: C) { param a: [1]  param "
+                                       "s: []  forward(x: [tokens, c.d]) { return scaled(x, a, s) } }\n";
+  const auto plain = run(messages);
+  REQUIRE(plain.has_value());
+  const auto forward = [](const std::string& text) {
+    std::string kept;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)                         // places differ
+      if (line.find(" = ") != std::string::npos && line.find("shader") != 0) kept += line.substr(0, line.find(" source")) + "\n";
+    return kept;
+  };
+  CHECK(forward(inlined) == forward(graph::print(plain->graph)));
   fs::remove_all(folder);
 }

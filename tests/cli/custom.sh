@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# What custom operations bring: C++ for the CPU, which runs when it is allowed, and shaders for a GPU, each against the reference.
+source "$(dirname "$0")/lib.sh"
+
+mkdir -p "$work/host"
+cat > "$work/host/m.model" <<'MODEL'
+language 1
+config C { n: dim }
+op blended(x: [..., n], gain: [n], k: index(5)[]) -> ([..., n], [..., n]) {
+    reference { let s = x * gain + k as f32  return s, s * s }
+    cpu "blended.h"
+}
+model M(c: C) {
+    param gain: [c.n]
+    forward(x: [tokens, c.n]) -> (a: [tokens, c.n], b: [tokens, c.n]) { return blended(x, gain, arange(5)[3]) }
+}
+test "as C++" { op blended  input x = linspace(-3, 3, 4200) as [50, 2, 42]  input gain = linspace(1, 2, 42)  input k = 3
+                same reference, cpu within 1e-5 }
+MODEL
+cat > "$work/host/blended.h" <<'H'
+// Rows of the result, which other threads compute others of.
+inline void blended(modelc::OpContext& at, modelc::View<const float> x, modelc::View<const float> gain,
+                    modelc::View<const std::int32_t> k, modelc::View<float> sum, modelc::View<float> square) {
+  const std::int64_t n = x.shape[-1];
+  for (std::int64_t i = at.begin * n; i < at.end * n; ++i) {
+    sum[i] = x[i] * gain[i % n] + static_cast<float>(k[0]);
+    square[i] = sum[i] * sum[i];
+  }
+}
+H
+m=$work/host/m.model
+expect "C++ is refused until it is allowed" 1 "E0360" "blended.h" "--allow-extension" -- "$modelc" test "$m"
+expect "allowed, it is what runs" 0 "1 passed, 0 failed" -- "$modelc" test "$m" --allow-extension "$work/host"
+mkdir -p "$work/elsewhere"
+expect "another folder does not allow it" 1 "E0360" "none of the folders" -- "$modelc" test "$m" --allow-extension "$work/elsewhere"
+expect "a folder that is not there" 1 "no such folder" -- "$modelc" build "$m" --set n=6 -o "$work/out" --allow-extension "$work/nowhere"
+expect "it comes with the generated files" 0 m_blended_host.h -- "$modelc" build "$m" --set n=6 -o "$work/out" --allow-extension "$work/host" \
+  --depfile "$work/out.d"
+grep -q "blended.h" "$work/out.d" && pass "and a build system knows it" || fail "and a build system knows it" "$(cat "$work/out.d")"
+grep -q "if (!s.custom(" "$work/out/m.cpp" && pass "the reference stays beside it" || fail "the reference stays beside it"
+"$modelc" dump "$m" --set n=6 --stage graph --allow-extension "$work/host" > "$work/m.graph"
+expect "the text of a graph brings it along, and asks again" 1 "E0360" -- "$modelc" build "$work/m.graph" -o "$work/again"
+"$modelc" build "$work/m.graph" -o "$work/again" --allow-extension "$work/host" > "$work/log" 2>&1
+if diff -r "$work/out" "$work/again" > "$work/diff"; then pass "and gives the same bytes"; else fail "and gives the same bytes" "$(cat "$work/diff")"; fi
+sed -i 's/gain\[i % n\] +/gain[i % n] -/' "$work/host/blended.h"
+expect "C++ that computes something else is found" 1 "0 passed, 1 failed" "cpu against" -- "$modelc" test "$m" --allow-extension "$work/host"
+sed -i 's/std::int64_t n = /std::int64_t m = /' "$work/host/blended.h"
+expect "C++ that does not compile is shown" 3 "blended" -- "$modelc" test "$m" --allow-extension "$work/host"
+
+# ---- shaders
+if ! "$modelc" devices 2>&1 | grep -q '^vulkan:0'; then
+  skip "SKIPPED: no Vulkan driver is installed, or this modelc was built without Vulkan"
+  finish
+  exit
+fi
+
+# Operations that bring a shader: it runs, it is what computes the numbers, and the reference does where it cannot.
+mkdir -p "$work/custom"
+cat > "$work/custom/m.model" <<'MODEL'
+language 1
+op halves(x: [..., n], scale: [n], shift: []) -> ([..., n], [..., n]) {
+    reference { let s = x * scale  return s + shift, s - shift }
+    glsl "halves.comp" local_size 32 dispatch [ceil_div(count(x), 32)]
+}
+op counted(x: [a, b], k: index(5)[a]) -> [a, b] {
+    reference x + unflatten(k as f32, 0, [count(k), 1])
+    glsl "wide.comp" local_size 8 dispatch [ceil_div(b, 8), a] requires float64, int64
+    glsl "counted.comp" local_size 8 dispatch [ceil_div(b, 8), a]
+}
+test "two results" { op halves  input x = linspace(-3, 3, 105) as [5, 3, 7]  input scale = linspace(1, 2, 7)  input shift = 0.25
+                     same reference, cpu, vulkan within 1e-6 }
+test "two axes of groups" { op counted  input x = linspace(-3, 3, 51) as [3, 17]  input k = [4, 0, 2]  same reference, cpu, vulkan within 1e-6 }
+MODEL
+cat > "$work/custom/halves.comp" <<'GLSL'
+#version 450
+layout(local_size_x_id = 0) in;
+layout(set = 0, binding = 0) readonly buffer X { T x[]; };
+layout(set = 0, binding = 1) readonly buffer Scale { T scale[]; };
+layout(set = 0, binding = 2) readonly buffer Shift { T shift[]; };
+layout(set = 0, binding = 3) writeonly buffer Up { T up[]; };
+layout(set = 0, binding = 4) writeonly buffer Down { T down[]; };
+layout(push_constant) uniform Sizes { uint lead; uint n; };
+void main() {
+  const uint i = gl_GlobalInvocationID.x;
+  if (i >= lead * n) return;
+  const R s = R(x[i]) * R(scale[i % n]);
+  up[i] = T(s + R(shift[0]));
+  down[i] = T(s - R(shift[0]));
+}
+GLSL
+cat > "$work/custom/counted.comp" <<'GLSL'
+#version 450
+layout(local_size_x_id = 0) in;
+layout(set = 0, binding = 0) readonly buffer X { T x[]; };
+layout(set = 0, binding = 1) readonly buffer K { int k[]; };
+layout(set = 0, binding = 2) writeonly buffer Y { T y[]; };
+layout(push_constant) uniform Sizes { uint a; uint b; };
+void main() {
+  const uint row = gl_GlobalInvocationID.y, column = gl_GlobalInvocationID.x;
+  if (row < a && column < b) y[row * b + column] = T(R(x[row * b + column]) + R(k[row]));
+}
+GLSL
+sed 's/#version 450/#version 450\n#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require/' "$work/custom/counted.comp" > "$work/custom/wide.comp"
+expect "operations by their shaders" 0 "2 passed, 0 failed" -- "$modelc" test "$work/custom/m.model"
+cp -r "$work/custom" "$work/other"
+sed -i 's/up\[i\] = T(s + /up[i] = T(s - /' "$work/other/halves.comp"
+expect "a shader that computes something else is found" 1 "1 passed, 1 failed" "vulkan against" -- "$modelc" test "$work/other/m.model"
+sed -i 's/R(shift\[0\])/R(shft[0])/' "$work/other/halves.comp"
+expect "a shader that does not compile is shown, with the line that brings it" 1 "E0611" "halves.comp:12" "m.model:4" -- "$modelc" test "$work/other/m.model"
+apertus=examples/apertus/fixtures/apertus-tiny
+"$modelc" verify examples/apertus/apertus.model --checkpoint $apertus --expected $apertus/expected.safetensors --within 1e-4 --backend vulkan > "$work/log" 2>&1
+if grep -q "custom operations* by a shader of its own" "$work/log"; then pass "Apertus runs its own shader"; else fail "Apertus runs its own shader" "$(cat "$work/log")"; fi
+finish
