@@ -48,9 +48,7 @@ const char* name_of(DeviceKind kind) {
   return "other device";
 }
 
-std::vector<std::string> feature_names() {
-  return {"subgroup", "float16", "int8", "int16", "storage16", "storage8", "float64", "int64"};
-}
+std::vector<std::string> feature_names() { return {"subgroup", "float16", "int8", "int16", "storage16", "storage8", "float64", "int64"}; }
 
 Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& options) {
   DevicePlan p;
