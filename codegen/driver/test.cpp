@@ -213,7 +213,7 @@ class TestRun {
       return "";
     }
     const auto files = emit_model(s, *planned, "", "", true, false);
-    if (!files) return s.sink.diagnostics().back().message;
+    if (!files) return diag::render(s.sink, s.sources);      // a shader's mistake has lines of its own
     auto binary = compile_program(*files);
     if (!binary) return binary.error().text();
     const auto verify = [&](const std::string& expect, double within, const std::vector<std::string>& more) {

@@ -12,7 +12,7 @@ op blended(x: [..., n], gain: [n], k: index(5)[]) -> ([..., n], [..., n]) {
 }
 model M(c: C) {
     param gain: [c.n]
-    forward(x: [tokens, c.n]) -> (a: [tokens, c.n], b: [tokens, c.n]) { return blended(x, gain, arange(5)[3]) }
+    forward(x: [tokens, c.n]) -> (a: [tokens, c.n], b: [tokens, c.n]) { return blended(x, gain, arange(5)[3] as index(5)) }
 }
 test "as C++" { op blended  input x = linspace(-3, 3, 4200) as [50, 2, 42]  input gain = linspace(1, 2, 42)  input k = 3
                 same reference, cpu within 1e-5 }
@@ -29,23 +29,24 @@ inline void blended(modelc::OpContext& at, modelc::View<const float> x, modelc::
 }
 H
 m=$work/host/m.model
+echo '{"n": 6}' > "$work/c.json"
 expect "C++ is refused until it is allowed" 1 "E0360" "blended.h" "--allow-extension" -- "$modelc" test "$m"
 expect "allowed, it is what runs" 0 "1 passed, 0 failed" -- "$modelc" test "$m" --allow-extension "$work/host"
 mkdir -p "$work/elsewhere"
 expect "another folder does not allow it" 1 "E0360" "none of the folders" -- "$modelc" test "$m" --allow-extension "$work/elsewhere"
-expect "a folder that is not there" 1 "no such folder" -- "$modelc" build "$m" --set n=6 -o "$work/out" --allow-extension "$work/nowhere"
-expect "it comes with the generated files" 0 m_blended_host.h -- "$modelc" build "$m" --set n=6 -o "$work/out" --allow-extension "$work/host" \
+expect "a folder that is not there" 2 "no such folder" -- "$modelc" build "$m" --config "$work/c.json" -o "$work/out" --allow-extension "$work/nowhere"
+expect "it comes with the generated files" 0 m_blended_host.h -- "$modelc" build "$m" --config "$work/c.json" -o "$work/out" --allow-extension "$work/host" \
   --depfile "$work/out.d"
 grep -q "blended.h" "$work/out.d" && pass "and a build system knows it" || fail "and a build system knows it" "$(cat "$work/out.d")"
 grep -q "if (!s.custom(" "$work/out/m.cpp" && pass "the reference stays beside it" || fail "the reference stays beside it"
-"$modelc" dump "$m" --set n=6 --stage graph --allow-extension "$work/host" > "$work/m.graph"
+"$modelc" dump "$m" --config "$work/c.json" --stage graph --allow-extension "$work/host" > "$work/m.graph"
 expect "the text of a graph brings it along, and asks again" 1 "E0360" -- "$modelc" build "$work/m.graph" -o "$work/again"
 "$modelc" build "$work/m.graph" -o "$work/again" --allow-extension "$work/host" > "$work/log" 2>&1
 if diff -r "$work/out" "$work/again" > "$work/diff"; then pass "and gives the same bytes"; else fail "and gives the same bytes" "$(cat "$work/diff")"; fi
 sed -i 's/gain\[i % n\] +/gain[i % n] -/' "$work/host/blended.h"
 expect "C++ that computes something else is found" 1 "0 passed, 1 failed" "cpu against" -- "$modelc" test "$m" --allow-extension "$work/host"
 sed -i 's/std::int64_t n = /std::int64_t m = /' "$work/host/blended.h"
-expect "C++ that does not compile is shown" 3 "blended" -- "$modelc" test "$m" --allow-extension "$work/host"
+expect "C++ that does not compile is shown" 1 "m_blended_host.h:5" "was not declared" -- "$modelc" test "$m" --allow-extension "$work/host"
 
 # ---- shaders
 if ! "$modelc" devices 2>&1 | grep -q '^vulkan:0'; then
