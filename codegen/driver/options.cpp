@@ -111,7 +111,8 @@ void add_run(CLI::App& app, Options& o, const std::string& checkpoint) {
   flag_handed_on(app, o, "--no-pack", "load from the checkpoint, though a pack lies beside it");
   heading(app, where_heading);
   app.add_option("--mode", o.mode,
-                 "exact: all in f32; fast: as the policy says, activations of quantised weights in 8 bits, keys and values in f16 (exact)")
+                 "exact: all in f32; fast: as the policy says, activations of quantised weights in 13 bits, keys and values in f16 "
+                 "(run, bench: fast where the device has it; verify: exact)")
       ->type_name("MODE")
       ->check(one_of({"exact", "fast"}));
   add_backend(app, o, "cpu or vulkan (cpu)");

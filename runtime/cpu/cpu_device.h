@@ -38,7 +38,7 @@ constexpr std::optional<Stored> stored(Encoding e) {
 // Whether products with rows stored so can take rounded activations.
 constexpr bool is_quantised(Stored s) { return s >= Stored::q4_0; }
 
-// Activations of a product rounded to 8 bits, a record a row (kernels.h); null where the product takes them as they are.
+// Activations of a product rounded to 13 bits, a record a row (kernels.h); null where the product takes them as they are.
 struct RoundedRows {
   const std::byte* data = nullptr;
   std::int64_t stride = 0;                                 // bytes

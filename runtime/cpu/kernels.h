@@ -18,7 +18,7 @@ enum class Stored : std::uint8_t { f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0,
 struct ProductArgs {
   const float* x = nullptr;
   std::int64_t x_stride = 0;                               // floats
-  // Or null. For quantised weights: x rounded to 8 bits, a record of rounded_size(k) bytes a token; then x is not read.
+  // Or null. For quantised weights: x rounded to 13 bits, a record of rounded_size(k) bytes a token; then x is not read.
   const std::byte* rounded = nullptr;
   std::int64_t rounded_stride = 0;                         // bytes
   const std::byte* w = nullptr;                            // rows as stored, at any address
@@ -66,8 +66,8 @@ struct Kernels {
   int (*product_rows)();                                   // rows of w that are computed together: cut at multiples
   std::int64_t (*product_scratch)(std::int64_t m, std::int64_t n, std::int64_t k);
   void (*product)(const ProductArgs& args);
-  // The record of one token's activations for products with quantised weights: in each group of 32 the codes of 8 bits
-  // and one scale, largest / 127. k is a multiple of 32.
+  // The record of one token's activations for products with quantised weights: in each group of 32 the codes of 13 bits (-4095 to 4095)
+  // and one scale, largest / 4095. k is a multiple of 32.
   std::int64_t (*rounded_size)(std::int64_t k);
   void (*round)(const float* x, std::int64_t k, std::byte* to);
   void (*attend)(const AttendChunk& chunk);

@@ -30,7 +30,7 @@ class Prepared {
 };
 
 // exact: activations, sums and caches in f32, whatever a policy says. fast: a product with quantised weights takes its
-// activations rounded to 8 bits, once for all that read them, and keys and values are kept in f16,
+// activations rounded to 13 bits, once for all that read them, and keys and values are kept in f16,
 // or in what the model's policy says of caches.
 enum class Mode : std::uint8_t { exact, fast };
 

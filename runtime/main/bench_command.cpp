@@ -112,6 +112,7 @@ std::vector<Tensor> weights_of(Model& m) {
 }
 
 struct Outcome {
+  Mode mode = Mode::exact;
   Figures prefill, decode;                                 // tokens a second
   double first_token = 0;                                  // seconds from the start of the load to the first logits
   double peak_bytes = 0;
@@ -147,6 +148,7 @@ void print_json(const Options& o, Model& m, const Outcome& r) {
   JsonObject j;
   j.set("model", Json(m.name()));
   j.set("device", Json(m.device().description()));
+  j.set("mode", Json(name(r.mode)));
   j.set("repetitions", Json(o.bench_repeat));
   j.set("prompt_tokens", Json(o.bench_prompt));
   j.set("tokens", Json(o.bench_tokens));
@@ -216,7 +218,7 @@ void print_profile(const Profile& p) {
 }
 
 void print_text(const Options& o, Model& m, const Outcome& r) {
-  std::printf("%s on %s: medians of %s\n\n", m.name(), m.device().description().c_str(),
+  std::printf("%s on %s, mode %s: medians of %s\n\n", m.name(), m.device().description().c_str(), name(r.mode),
               counted(static_cast<std::uint64_t>(o.bench_repeat), "repetition").c_str());
   std::string isa;
   const double peak = peak_of(r.limits, isa);
@@ -264,6 +266,7 @@ int run_bench(const Options& o, const ModelFactory& factory) {
   if (!state) return fail(state.error());
   Run run(m, **state, o.bench_prompt, o.bench_tokens, *vocabulary);
   Outcome r;
+  r.mode = loaded->mode;
 
   // Once to warm up, which is also what a first call takes; once to see what the work is.
   if (auto t = run.prefill(); !t) return fail(t.error());

@@ -72,7 +72,8 @@ JsonObject json_of(const GenerateResult& result, const std::string& text, bool h
   return j;
 }
 
-void add_figures(JsonObject& j, const GenerateResult& result, double load_seconds, std::int64_t answers) {
+void add_figures(JsonObject& j, const GenerateResult& result, double load_seconds, Mode mode, std::int64_t answers) {
+  j.set("mode", Json(name(mode)));
   j.set("prompt_tokens", Json(result.prompt_tokens));
   j.set("load_seconds", Json(load_seconds));
   j.set("first_token_seconds", Json(result.first_token_seconds));
@@ -81,7 +82,7 @@ void add_figures(JsonObject& j, const GenerateResult& result, double load_second
 }
 
 // Several answers at once: each printed whole, in order, as they end at different times.
-int several(const Options& o, Model& model, State& state, const Tokenizer* tokenizer, const std::vector<std::int32_t>& prompt,
+int several(const Options& o, const Loaded& loaded, State& state, const Tokenizer* tokenizer, const std::vector<std::int32_t>& prompt,
             const GenerateOptions& options) {
   const auto count = static_cast<std::size_t>(o.answers);
   std::vector<Prompt> prompts;
@@ -91,7 +92,7 @@ int several(const Options& o, Model& model, State& state, const Tokenizer* token
     prompts.push_back({static_cast<int>(i), prompt, o.sampler.seed + i});
     streams.emplace_back(tokenizer, o.stop);
   }
-  auto results = generate_batch(model, state, prompts, options, [&](std::size_t i, std::int32_t id) {
+  auto results = generate_batch(*loaded.model, state, prompts, options, [&](std::size_t i, std::int32_t id) {
     texts[i] += streams[i].push(id);
     return !streams[i].stopped();
   });
@@ -117,21 +118,22 @@ int several(const Options& o, Model& model, State& state, const Tokenizer* token
     }
   }
   const GenerateResult& first = results->front();
-  const double load_seconds = model.load_report().seconds;
+  const double load_seconds = loaded.model->load_report().seconds;
   if (o.json) {
     JsonObject j;
     j.set("answers", Json(std::move(answers)));
-    add_figures(j, first, load_seconds, o.answers);
+    add_figures(j, first, load_seconds, loaded.mode, o.answers);
     out = dump(Json(std::move(j))) + "\n";
   }
   errno = 0;
   if (std::fwrite(out.data(), 1, out.size(), stdout) != out.size() || std::fflush(stdout) != 0) return cannot_write(errno ? errno : EIO);
   if (!o.json)
-    std::fprintf(stderr,
-                 "\n%lld prompt tokens, %d answers of %zu tokens together%s\nload %.3f s, first token %.3f s; decode %.1f tokens/s\n",
-                 static_cast<long long>(first.prompt_tokens), o.answers, tokens,
-                 first.finish == Finish::cancelled ? "; stopped by an interrupt" : "", load_seconds, first.first_token_seconds,
-                 rate(static_cast<double>(tokens), first.decode_seconds));
+    std::fprintf(
+        stderr,
+        "\n%lld prompt tokens, %d answers of %zu tokens together%s\nload %.3f s, first token %.3f s; decode %.1f tokens/s, mode %s\n",
+        static_cast<long long>(first.prompt_tokens), o.answers, tokens,
+        first.finish == Finish::cancelled ? "; stopped by an interrupt" : "", load_seconds, first.first_token_seconds,
+        rate(static_cast<double>(tokens), first.decode_seconds), name(loaded.mode));
   return 0;
 }
 
@@ -199,7 +201,7 @@ int run_generate(const Options& o, const ModelFactory& factory) {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGPIPE, SIG_IGN);
   if (o.answers > 1) {
-    const int status = several(o, model, **state, tokenizer ? &*tokenizer : nullptr, prompt, options);
+    const int status = several(o, *loaded, **state, tokenizer ? &*tokenizer : nullptr, prompt, options);
     if (status == 0 && hook.finish)
       if (auto s = hook.finish(); !s) return fail(s.error());
     return status;
@@ -243,7 +245,7 @@ int run_generate(const Options& o, const ModelFactory& factory) {
   const double decode = rate(static_cast<double>(result->decode_steps), result->decode_seconds);
   if (o.json) {
     JsonObject j = json_of(*result, whole, tokenizer.has_value());
-    add_figures(j, *result, load_seconds, 1);
+    add_figures(j, *result, load_seconds, loaded->mode, 1);
     put(dump(Json(std::move(j))) + "\n");
     return unwritten == 0 ? 0 : cannot_write(unwritten);
   }
@@ -251,9 +253,9 @@ int run_generate(const Options& o, const ModelFactory& factory) {
   if (unwritten != 0) return cannot_write(unwritten);
   std::fprintf(stderr,
                "\n%lld prompt tokens, %zu generated; stopped by %s\n"
-               "load %.3f s, first token %.3f s; prefill %.1f tokens/s, decode %.1f tokens/s\n",
+               "load %.3f s, first token %.3f s; prefill %.1f tokens/s, decode %.1f tokens/s, mode %s\n",
                static_cast<long long>(result->prompt_tokens), result->tokens.size(), reason(result->finish), load_seconds,
-               result->first_token_seconds, prefill, decode);
+               result->first_token_seconds, prefill, decode, name(loaded->mode));
   return 0;
 }
 

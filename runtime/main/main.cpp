@@ -80,6 +80,11 @@ std::optional<Loaded> load(const Options& o, const ModelFactory& factory) {
     }
     options.device = std::move(*device);
   }
+  // What compares is exact unless it is asked; what people wait for is fast, where the device (the CPU, when there is none yet) is.
+  const bool waited_for = o.command == Command::generate || o.command == Command::bench;
+  const bool has_fast = !options.device || options.device->has_fast_mode();
+  options.mode = o.mode.value_or(waited_for && has_fast ? Mode::fast : Mode::exact);
+  loaded.mode = options.mode;
   if (isatty(STDERR_FILENO) == 1) options.progress = [&line](const LoadProgress& p) { line(p); };
   auto model = factory.load(*loaded.checkpoint, options);
   line.clear();

@@ -53,7 +53,8 @@ void add_shared(CLI::App& app, Options& o, std::string& mode) {
       "--no-pack", [&o] { o.load.pack = PackUse::none; }, "load from the checkpoint, though a pack lies beside it");
   heading(app, "where and how it runs");
   app.add_option("--mode", mode,
-                 "exact: all in f32; fast: as the policy says, activations of quantised weights in 8 bits, keys and values in f16 (exact)")
+                 "exact: all in f32; fast: as the policy says, activations of quantised weights in 13 bits, keys and values in f16 "
+                 "(to generate and measure: fast where the device has it; else exact)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"exact", "fast"}));
   app.add_option("--device", o.device, "cpu, vulkan or vulkan:N (cpu)")->type_name("ID");
@@ -74,7 +75,7 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
                program);
   app.formatter(help_layout());
   app.option_defaults()->always_capture_default(false);
-  std::string prompt, tokens, chat, system, mode = "exact";
+  std::string prompt, tokens, chat, system, mode;
   std::vector<std::string> biases;
   std::vector<std::string> trace;
   const auto add_generate = [&](CLI::App& a) {
@@ -192,7 +193,7 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
               : info->parsed()  ? Command::info
               : pack->parsed()  ? Command::pack
                                 : Command::generate;
-  o.load.mode = mode == "fast" ? Mode::fast : Mode::exact;
+  if (!mode.empty()) o.mode = mode == "fast" ? Mode::fast : Mode::exact;
   if (o.command == Command::pack) {
     if (o.load.pack == PackUse::none) {
       std::fputs("error: --no-pack: pack writes one\n", stderr);

@@ -13,6 +13,8 @@
 
 namespace modelc::main_program {
 
+constexpr const char* name(Mode mode) { return mode == Mode::fast ? "fast" : "exact"; }
+
 enum class Command : std::uint8_t { generate, verify, same, bench, info, pack };
 
 struct Options {
@@ -20,6 +22,7 @@ struct Options {
   std::vector<std::string> checkpoint;                     // one folder or file, or several files
   OpenOptions open;
   LoadOptions load;
+  std::optional<Mode> mode;                                // as given; load() takes the usual one else
   std::string device;                                      // "", "cpu", "vulkan", "vulkan:1"
   VulkanOptions vulkan;                                    // of such a device
   bool json = false;
@@ -69,6 +72,7 @@ int run_pack(const Options& options, const ModelFactory& factory);
 struct Loaded {
   std::shared_ptr<const CheckpointIndex> checkpoint;
   std::unique_ptr<Model> model;
+  Mode mode = Mode::exact;                                 // that it was loaded in
 };
 std::optional<Loaded> load(const Options& options, const ModelFactory& factory);
 

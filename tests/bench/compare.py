@@ -3,7 +3,7 @@ import argparse, json, os, re, statistics, subprocess, sys, tempfile, time
 
 GATE = 0.7  # of the peer's tokens a second, decode and prefill, for GATED
 GATED = "SmolLM2-135M"
-# The encodings that both sides are compared in. With those of blocks llama.cpp rounds activations to 8 bits as --mode fast does.
+# The encodings that both sides are compared in. With those of blocks llama.cpp rounds activations to 8 bits, and --mode fast to 13.
 ENCODINGS = {"F32": "exact", "BF16": "exact", "Q8_0": "fast", "Q4_0": "fast", "Q4_1": "fast"}
 
 LLAMA = {"model_type": "llama", "hidden_act": "silu", "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": True, "rms_norm_eps": 1e-5}

@@ -4,7 +4,8 @@ source "$(dirname "$0")/lib.sh"
 
 bench() { "$modelc" bench examples/llama/llama.model --checkpoint examples/tiny -p 24 -n 6 -r 2 --threads 2 "$@"; }
 expect "for a person" 0 "prefill of 24" "decode of 6" "tokens/s" "of the read" "limits of this machine" "1 thread" "2 threads" \
-  "f32 multiply-adds, portable" "first token after" "peak memory" -- bench
+  "f32 multiply-adds, portable" "first token after" "peak memory" "mode fast" -- bench
+expect "in mode exact" 0 "mode exact" -- bench --mode exact
 expect "with a profile" 0 "model.layers.*.self_attn.q_proj, k_proj, v_proj" "lm_head" "model.layers.*.self_attn.cache" \
   -- bench --profile "$work/p.svg"
 bench --profile "$work/p.svg" --json > "$work/json" 2> "$work/log" || fail "--json" "$(cat "$work/log")"

@@ -9,6 +9,8 @@ run=("$modelc" run examples/llama/llama.model --checkpoint examples/tiny)
 expect "$count greedy tokens" 0 "$tokens" -- "${run[@]}" --mode exact --prompt "$prompt" -n "$count" --show-tokens
 expect "one thread gives the same" 0 "$tokens" -- "${run[@]}" --mode exact --prompt "$prompt" -n "$count" --show-tokens --threads 1
 expect "mode fast goes on from the prompt" 0 "$prompt" "generated" -- "${run[@]}" --mode fast --prompt "$prompt" -n 8
+expect "which is the usual one to generate" 0 "$prompt" "mode fast" -- "${run[@]}" --prompt "$prompt" -n 8
+expect "and exact where it is asked for" 0 "$prompt" "mode exact" -- "${run[@]}" --mode exact --prompt "$prompt" -n 8
 expect "a mode that there is not" 2 "--mode" -- "${run[@]}" --mode quick --prompt "$prompt" -n 8
 expect "text goes on from the prompt" 0 "$prompt" "tokens/s" "generated" -- "${run[@]}" --prompt "$prompt" -n 8
 a=$("${run[@]}" --prompt "$prompt" -n 20 --temperature 1 --seed 3 2>/dev/null)
@@ -25,7 +27,7 @@ mkdir "$work/chat"
 cp examples/tiny/* "$work/chat/"
 printf '%s' "{{ bos_token }}{{ messages[-1].content }}{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" > "$work/chat/chat_template.jinja"
 chat=("$modelc" run examples/llama/llama.model --checkpoint "$work/chat")
-expect "a message through the template" 0 "$tokens" -- "${chat[@]}" --chat "$prompt" -n "$count" --show-tokens
+expect "a message through the template" 0 "$tokens" -- "${chat[@]}" --mode exact --chat "$prompt" -n "$count" --show-tokens
 expect "a template that refuses" 1 "chat_template.jinja:1:" "the template refuses: no system" -- "${chat[@]}" --chat "$prompt" --system "Be brief."
 whole=$("${run[@]}" --prompt "$prompt" -n 20 --json 2>/dev/null | grep -o '"text":"[^"]*"' | sed 's/^"text":"//; s/"$//')
 stop=${whole:8:3}

@@ -99,6 +99,7 @@ for fixture in llama-gguf llama-fp8; do
   else fail "$fixture: the same values from it" "$(cat "$work/log")"; fi
   rm -f "$work"/pack*.safetensors
 done
+expect "without --mode it is exact here" 0 "mode exact" -- "$modelc" run $llama --checkpoint examples/tiny --prompt "$prompt" -n 4 --backend vulkan
 expect "mode fast is refused where it is not carried out" 1 "mode fast is not carried out on Vulkan" "help: mode exact" -- "$modelc" run $llama \
   --checkpoint examples/tiny --prompt "$prompt" -n 4 --mode fast --backend vulkan
 finish

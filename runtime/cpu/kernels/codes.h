@@ -1,8 +1,8 @@
-// Quantised weights as whole numbers, for products with activations that are rounded to 8 bits: of two rows at a time,
+// Quantised weights as whole numbers, for products with activations that are rounded to 13 bits: of two rows at a time,
 // 4 groups of 32 elements, without any float. Needs AVX2; the portable kernels have scalar_codes.h.
 //
 //   bias        what is taken from a code to get the number: codes are bytes without sign
-//   as_signed   codes are bytes with sign, where bytes without it would not do (below)
+//   as_signed   codes are bytes with sign
 //   moved       a group has a minimum that is added to all its elements
 //   halved      a group's two halves have scales of their own, whole numbers below the group's scale
 //
@@ -69,7 +69,7 @@ template <int size> struct SmallBlocks {
   MODELC_INLINE void scales(const std::byte* a, const std::byte* b, int n, F8& d, F8&) { d = f16_scales(a, b, size, n); }
 };
 struct Q4_0Codes : SmallBlocks<18> {
-  static constexpr int bias = 8, most = 15;
+  static constexpr int bias = 8;
   template <int J> MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
     const Bytes v = two(a + J * 18 + 2, b + J * 18 + 2);
     lo = low_nibbles(v);
@@ -77,7 +77,7 @@ struct Q4_0Codes : SmallBlocks<18> {
   }
 };
 struct Q4_1Codes : SmallBlocks<20> {
-  static constexpr int bias = 0, most = 15;
+  static constexpr int bias = 0;
   static constexpr bool moved = true;
   template <int J> MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
     const Bytes v = two(a + J * 20 + 4, b + J * 20 + 4);
@@ -101,7 +101,7 @@ MODELC_INLINE void fifth(std::uint32_t a, std::uint32_t b, Bytes& lo, Bytes& hi)
   hi = _mm256_or_si256(hi, _mm256_and_si256(_mm256_cmpeq_epi8(high, bit), sixteen));
 }
 struct Q5_0Codes : SmallBlocks<22> {
-  static constexpr int bias = 16, most = 31;
+  static constexpr int bias = 16;
   template <int J> MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
     const Bytes v = two(a + J * 22 + 6, b + J * 22 + 6);
     lo = low_nibbles(v);
@@ -110,7 +110,7 @@ struct Q5_0Codes : SmallBlocks<22> {
   }
 };
 struct Q5_1Codes : SmallBlocks<24> {
-  static constexpr int bias = 0, most = 31;
+  static constexpr int bias = 0;
   static constexpr bool moved = true;
   template <int J> MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
     const Bytes v = two(a + J * 24 + 8, b + J * 24 + 8);
@@ -124,20 +124,11 @@ struct Q5_1Codes : SmallBlocks<24> {
   }
 };
 struct Q8_0Codes : SmallBlocks<34> {
-#if defined(__AVX512VNNI__)
-  static constexpr int bias = 128, most = 255;
-#else
-  // Two products of bytes up to 255 and 127 pass 16 bits: the sign moves to the activation instead (rounded.cpp).
-  static constexpr int bias = 0, most = 128;
+  static constexpr int bias = 0;
   static constexpr bool as_signed = true;
-#endif
   template <int J> MODELC_INLINE void codes(const std::byte* a, const std::byte* b, Bytes& lo, Bytes& hi) {
     lo = two(a + J * 34 + 2, b + J * 34 + 2);
     hi = two(a + J * 34 + 18, b + J * 34 + 18);
-    if constexpr (!as_signed) {
-      lo = _mm256_xor_si256(lo, _mm256_set1_epi8(-128));
-      hi = _mm256_xor_si256(hi, _mm256_set1_epi8(-128));
-    }
   }
 };
 
@@ -177,7 +168,7 @@ template <int J> MODELC_INLINE void k_codes(const std::byte* a, const std::byte*
   hi = J % 2 == 0 ? low_nibbles(w) : high_nibbles(w);
 }
 struct Q4_KCodes : LargeBlocks<144> {
-  static constexpr int bias = 0, most = 15;
+  static constexpr int bias = 0;
   static constexpr bool moved = true;
   template <int J> MODELC_INLINE void codes(HalfBlock a, HalfBlock b, Bytes& lo, Bytes& hi) {
     k_codes<J>(a.block + 16 + a.second * 64, b.block + 16 + b.second * 64, lo, hi);
@@ -185,7 +176,7 @@ struct Q4_KCodes : LargeBlocks<144> {
   MODELC_INLINE void scales(HalfBlock a, HalfBlock b, int, F8& d, F8& m) { k_scales(a, b, d, m); }
 };
 struct Q5_KCodes : LargeBlocks<176> {
-  static constexpr int bias = 0, most = 31;
+  static constexpr int bias = 0;
   static constexpr bool moved = true;
   template <int J> MODELC_INLINE void codes(HalfBlock a, HalfBlock b, Bytes& lo, Bytes& hi) {
     k_codes<J>(a.block + 48 + a.second * 64, b.block + 48 + b.second * 64, lo, hi);
@@ -199,7 +190,7 @@ struct Q5_KCodes : LargeBlocks<176> {
   MODELC_INLINE void scales(HalfBlock a, HalfBlock b, int, F8& d, F8& m) { k_scales(a, b, d, m); }
 };
 struct Q6_KCodes : LargeBlocks<210> {
-  static constexpr int bias = 32, most = 63;
+  static constexpr int bias = 32;
   static constexpr bool halved = true;
   template <int J> MODELC_INLINE void codes(HalfBlock a, HalfBlock b, Bytes& lo, Bytes& hi) {
     const std::byte *p = a.block + a.second * 64 + J % 2 * 32, *q = b.block + b.second * 64 + J % 2 * 32;

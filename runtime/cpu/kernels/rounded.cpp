@@ -1,4 +1,4 @@
-// Products of quantised weights with activations that are rounded to 8 bits: sums of a group of 32 products are whole
+// Products of quantised weights with activations that are rounded to 13 bits: sums of a group of 32 products are whole
 // numbers, exact in any order, and are then scaled and added in f32: groups 0, 4, 8, … of an element go into one sum,
 // 1, 5, … into another, and the four are added last, two and two. So here too an element has one order, and a token the
 // same bits alone and in a batch.
@@ -16,19 +16,28 @@
 namespace modelc::cpu::MODELC_ISA {
 namespace {
 
+// The largest code of an activation. Sums stay below 2^31 for every encoding: where the halves of a group have scales of 8 bits, of codes
+// up to 63, 2 · 16 · 63 · 4095 · 127 is 1.05e9.
+constexpr float most_code = 4095;
+
 // Where the parts of a token's record are; entries of groups beyond k are 0, up to a multiple of 4 groups.
 struct Record {
-  const std::byte* codes;                                  // [groups][32] i8
+  const std::byte* codes;                                  // [groups][32] i16
   const float* scale;                                      // [groups]
   const float* moved;                                      // scale · sum of the codes: what a minimum is multiplied by
   const std::int32_t* sum;                                 // of the codes
-  const std::int32_t* halves;                              // of each 16 of them: two of 16 bits
+  const std::int32_t* low;                                 // of the first 16 of them
+  const std::int32_t* high;                                // of the others
 };
 MODELC_INLINE int64_t groups_of(int64_t k) { return (k / 32 + 3) / 4 * 4; }
 MODELC_INLINE Record record(const std::byte* at, int64_t groups) {
-  const std::byte* numbers = at + groups * 32;
-  return {at, reinterpret_cast<const float*>(numbers), reinterpret_cast<const float*>(numbers) + groups,
-          reinterpret_cast<const std::int32_t*>(numbers) + 2 * groups, reinterpret_cast<const std::int32_t*>(numbers) + 3 * groups};
+  const std::byte* numbers = at + groups * 64;
+  return {at,
+          reinterpret_cast<const float*>(numbers),
+          reinterpret_cast<const float*>(numbers) + groups,
+          reinterpret_cast<const std::int32_t*>(numbers) + 2 * groups,
+          reinterpret_cast<const std::int32_t*>(numbers) + 3 * groups,
+          reinterpret_cast<const std::int32_t*>(numbers) + 4 * groups};
 }
 
 // One result: bias and residual in the order of every product.
@@ -40,21 +49,22 @@ MODELC_INLINE void put(const ProductArgs& args, int64_t m, int64_t n, float s) {
 
 }  // namespace
 
-int64_t rounded_size(int64_t k) { return (groups_of(k) * 48 + 63) / 64 * 64; }
+int64_t rounded_size(int64_t k) { return (groups_of(k) * 84 + 63) / 64 * 64; }
 
 void round(const float* x, int64_t k, std::byte* to) {
   const int64_t groups = groups_of(k);
-  auto* codes = reinterpret_cast<std::int8_t*>(to);
-  auto* scale = reinterpret_cast<float*>(to + groups * 32);
+  auto* codes = reinterpret_cast<std::int16_t*>(to);
+  auto* scale = reinterpret_cast<float*>(to + groups * 64);
   float* moved = scale + groups;
   auto* sum_of = reinterpret_cast<std::int32_t*>(moved + groups);
-  std::int32_t* halves = sum_of + groups;
+  std::int32_t* low_of = sum_of + groups;
+  std::int32_t* high_of = low_of + groups;
   const F magic = splat(12582912.0F);                      // 1.5 · 2^23: adding it rounds to a whole number
   for (int64_t g = 0; g < groups; ++g) {
     if (g * 32 >= k) {
       for (int64_t i = 0; i < 32; ++i) codes[g * 32 + i] = 0;
       scale[g] = moved[g] = 0;
-      sum_of[g] = halves[g] = 0;
+      sum_of[g] = low_of[g] = high_of[g] = 0;
       continue;
     }
     F most = zero(), nothing = zero();
@@ -64,7 +74,7 @@ void round(const float* x, int64_t k, std::byte* to) {
       nothing = fma(v, zero(), nothing);                   // NaN if one is not finite
     }
     const float largest_of = largest(most);
-    const F factor = splat(largest_of > 0 ? 127.0F / largest_of : 0.0F);
+    const F factor = splat(largest_of > 0 ? most_code / largest_of : 0.0F);
     std::int32_t whole[32];
     for (int64_t i = 0; i < 32; i += lanes) {
       const I v = sub_int(bits(load(x + g * 32 + i) * factor + magic), bits(magic));
@@ -72,17 +82,17 @@ void round(const float* x, int64_t k, std::byte* to) {
     }
     std::int32_t low = 0, high = 0;
     for (int64_t i = 0; i < 16; ++i) {
-      const auto a = static_cast<std::int8_t>(whole[i]), b = static_cast<std::int8_t>(whole[16 + i]);
+      const auto a = static_cast<std::int16_t>(whole[i]), b = static_cast<std::int16_t>(whole[16 + i]);
       codes[g * 32 + i] = a;
       codes[g * 32 + 16 + i] = b;
       low += a;
       high += b;
     }
-    scale[g] = largest_of / 127.0F + sum(nothing);
+    scale[g] = largest_of / most_code + sum(nothing);
     moved[g] = scale[g] * static_cast<float>(low + high);
     sum_of[g] = low + high;
-    const std::int16_t both[2] = {static_cast<std::int16_t>(low), static_cast<std::int16_t>(high)};
-    copy_bytes(halves + g, both, 4);
+    low_of[g] = low;
+    high_of[g] = high;
   }
 }
 
@@ -112,7 +122,7 @@ void rounded_product(const ProductArgs& args) {
       float sums_of[4] = {};
       for (int64_t g = 0; g < held; ++g) {
         const std::int8_t* w = codes + g * 32;
-        const auto* v = reinterpret_cast<const std::int8_t*>(x.codes) + g * 32;
+        const auto* v = reinterpret_cast<const std::int16_t*>(x.codes) + g * 32;
         std::int32_t low = 0, high = 0;
         for (int64_t i = 0; i < 16; ++i) low += w[i] * v[i];
         for (int64_t i = 16; i < 32; ++i) high += w[i] * v[i];
@@ -139,33 +149,26 @@ constexpr int rounded_tile_m = 2;
 
 // ---- few tokens
 
-// For the rows of both lanes: four sums of the products of the codes of one group.
-template <class C> MODELC_INLINE __m256i dot(Bytes lo, Bytes hi, Bytes x_lo, Bytes x_hi) {
+MODELC_INLINE Bytes twice(const void* p);
+// Adds four sums, of 16 codes of each lane with those at x: 8 of 16 bits at a time.
+template <class C> MODELC_INLINE __m256i add_dot(__m256i acc, Bytes v, const std::byte* x) {
+  const __m256i above = C::as_signed ? _mm256_cmpgt_epi8(_mm256_setzero_si256(), v) : _mm256_setzero_si256();
+  const __m256i a = _mm256_unpacklo_epi8(v, above), b = _mm256_unpackhi_epi8(v, above);
 #if defined(__AVX512VNNI__)
-  return _mm256_dpbusd_epi32(_mm256_dpbusd_epi32(_mm256_setzero_si256(), lo, x_lo), hi, x_hi);
+  return _mm256_dpwssd_epi32(_mm256_dpwssd_epi32(acc, a, twice(x)), b, twice(x + 16));
 #else
-  const __m256i ones = _mm256_set1_epi16(1);
-  if constexpr (C::as_signed) {
-    const __m256i a = _mm256_maddubs_epi16(_mm256_abs_epi8(lo), _mm256_sign_epi8(x_lo, lo));
-    const __m256i b = _mm256_maddubs_epi16(_mm256_abs_epi8(hi), _mm256_sign_epi8(x_hi, hi));
-    return _mm256_add_epi32(_mm256_madd_epi16(a, ones), _mm256_madd_epi16(b, ones));
-  }
-  static_assert(C::as_signed || 4 * C::most * 127 <= 32767);
-  return _mm256_madd_epi16(_mm256_add_epi16(_mm256_maddubs_epi16(lo, x_lo), _mm256_maddubs_epi16(hi, x_hi)), ones);
+  return _mm256_add_epi32(acc, _mm256_add_epi32(_mm256_madd_epi16(a, twice(x)), _mm256_madd_epi16(b, twice(x + 16))));
 #endif
 }
+template <class C> MODELC_INLINE __m256i dot(Bytes lo, Bytes hi, const std::byte* x) {
+  return add_dot<C>(add_dot<C>(_mm256_setzero_si256(), lo, x), hi, x + 32);
+}
 // The same with the scales of the two halves of group J.
-template <class C, int J> MODELC_INLINE __m256i dot_halves(Bytes lo, Bytes hi, Bytes x_lo, Bytes x_hi, __m256i scales) {
-  static_assert(4 * C::most * 127 <= 32767);               // four products fit 16 bits
-#if defined(__AVX512VNNI__)
+template <class C, int J> MODELC_INLINE __m256i dot_halves(Bytes lo, Bytes hi, const std::byte* x, __m256i scales) {
+  const __m256i both = _mm256_shuffle_epi32(scales, J * 0x55);
+  const __m256i low = _mm256_srai_epi32(_mm256_slli_epi32(both, 16), 16), high = _mm256_srai_epi32(both, 16);
   const __m256i none = _mm256_setzero_si256();
-  const __m256i both = _mm256_packs_epi32(_mm256_dpbusd_epi32(none, lo, x_lo), _mm256_dpbusd_epi32(none, hi, x_hi));
-#else
-  const __m256i both = _mm256_hadd_epi16(_mm256_maddubs_epi16(lo, x_lo), _mm256_maddubs_epi16(hi, x_hi));
-#endif
-  constexpr char a = 4 * J, b = 4 * J + 1, c = 4 * J + 2, d = 4 * J + 3;
-  const __m256i order = _mm256_setr_epi8(a, b, a, b, a, b, a, b, c, d, c, d, c, d, c, d, a, b, a, b, a, b, a, b, c, d, c, d, c, d, c, d);
-  return _mm256_madd_epi16(both, _mm256_shuffle_epi8(scales, order));
+  return _mm256_add_epi32(_mm256_mullo_epi32(add_dot<C>(none, lo, x), low), _mm256_mullo_epi32(add_dot<C>(none, hi, x + 32), high));
 }
 MODELC_INLINE Bytes twice(const void* p) { return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(p))); }
 MODELC_INLINE F8 twice_f32(const float* p) { return _mm256_broadcast_ps(reinterpret_cast<const __m128*>(p)); }
@@ -191,21 +194,24 @@ MODELC_INLINE void pair_step(const std::byte* a, const std::byte* b, const Recor
   if constexpr (N > 2) C::template codes<2>(at_a, at_b, lo[2], hi[2]);
   if constexpr (N > 3) C::template codes<3>(at_a, at_b, lo[3], hi[3]);
   for (int t = 0; t < M; ++t) {
-    const std::byte* codes = x[t].codes + g * 32;
+    const std::byte* codes = x[t].codes + g * 64;
     __m256i parts[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
     if constexpr (C::halved) {
       static_assert(!C::halved || N == 4);
-      parts[0] = dot_halves<C, 0>(lo[0], hi[0], twice(codes), twice(codes + 16), halves);
-      parts[1] = dot_halves<C, 1>(lo[1], hi[1], twice(codes + 32), twice(codes + 48), halves);
-      parts[2] = dot_halves<C, 2>(lo[2], hi[2], twice(codes + 64), twice(codes + 80), halves);
-      parts[3] = dot_halves<C, 3>(lo[3], hi[3], twice(codes + 96), twice(codes + 112), halves);
+      parts[0] = dot_halves<C, 0>(lo[0], hi[0], codes + 0, halves);
+      parts[1] = dot_halves<C, 1>(lo[1], hi[1], codes + 64, halves);
+      parts[2] = dot_halves<C, 2>(lo[2], hi[2], codes + 128, halves);
+      parts[3] = dot_halves<C, 3>(lo[3], hi[3], codes + 192, halves);
     } else {
-      for (int j = 0; j < N; ++j) parts[j] = dot<C>(lo[j], hi[j], twice(codes + j * 32), twice(codes + j * 32 + 16));
+      for (int j = 0; j < N; ++j) parts[j] = dot<C>(lo[j], hi[j], codes + j * 64);
     }
     __m256i s = four_sums(parts);
-    if constexpr (C::halved)
-      s = _mm256_sub_epi32(s, _mm256_slli_epi32(_mm256_madd_epi16(halves, twice(x[t].halves + g)), log2_of(C::bias)));
-    else if constexpr (C::bias != 0) s = _mm256_sub_epi32(s, _mm256_slli_epi32(twice(x[t].sum + g), log2_of(C::bias)));
+    if constexpr (C::halved) {
+      const __m256i low = _mm256_srai_epi32(_mm256_slli_epi32(halves, 16), 16), high = _mm256_srai_epi32(halves, 16);
+      const __m256i of = _mm256_add_epi32(_mm256_mullo_epi32(low, twice(x[t].low + g)), _mm256_mullo_epi32(high, twice(x[t].high + g)));
+      s = _mm256_sub_epi32(s, _mm256_slli_epi32(of, log2_of(C::bias)));
+    }
+    if constexpr (!C::halved && C::bias != 0) s = _mm256_sub_epi32(s, _mm256_slli_epi32(twice(x[t].sum + g), log2_of(C::bias)));
     acc[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(s) * d, twice_f32(x[t].scale + g), acc[t]);
     if constexpr (C::moved) acc[t] = _mm256_fmadd_ps(minimum, twice_f32(x[t].moved + g), acc[t]);
   }
@@ -257,28 +263,23 @@ MODELC_INLINE I multiply(I a, I b) {
   return _mm256_mullo_epi32(a, b);
 #endif
 }
-// acc += w · x: in each lane four codes of bytes, or two of 16 bits.
+// acc += w · x: in each lane two numbers of 16 bits.
 MODELC_INLINE I add_products(I acc, const std::byte* w, const std::byte* x) {
   I v;
   copy_bytes(&v, w, sizeof v);
-  std::int32_t four;
-  copy_bytes(&four, x, 4);
+  std::int32_t both;
+  copy_bytes(&both, x, 4);
 #if defined(__AVX512VNNI__)
-  return _mm512_dpbusd_epi32(acc, v, splat_int(four));
+  return _mm512_dpwssd_epi32(acc, v, splat_int(both));
 #elif defined(__AVX512F__)
-  return add_int(acc, _mm512_madd_epi16(v, splat_int(four)));
+  return add_int(acc, _mm512_madd_epi16(v, splat_int(both)));
 #else
-  return add_int(acc, _mm256_madd_epi16(v, splat_int(four)));
+  return add_int(acc, _mm256_madd_epi16(v, splat_int(both)));
 #endif
 }
-#if defined(__AVX512VNNI__)
-constexpr int64_t code_bytes = 1;                          // in a panel, and of the activations beside it
-#else
-constexpr int64_t code_bytes = 2;
-#endif
-constexpr int64_t group_vectors_of_panel = 8 * code_bytes; // each of all rows and 4 bytes a row
+constexpr int64_t group_vectors_of_panel = 16;             // each of all rows, two numbers of 16 bits a row
 
-// A panel: [group][8 · code_bytes][lanes][4 bytes] codes; [group][lanes] scales; minima or the halves' scales, if any.
+// A panel: [group][16][lanes][2 numbers of 16 bits] codes; [group][lanes] scales; minima or the halves' scales, if any.
 struct Panel {
   std::byte* codes;
   float* scale;
@@ -303,9 +304,6 @@ MODELC_INLINE void turn(__m256i (&v)[4]) {
 
 // Four bytes of each of 8 rows, of elements 4 i … of a group, into the panel's group.
 template <class C> MODELC_INLINE void put_codes(__m256i v, int i, std::byte* group, int64_t row) {
-#if defined(__AVX512VNNI__)
-  copy_bytes(group + (i * lanes + row) * 4, &v, 32);
-#else
   // As numbers of 16 bits with sign, two and two.
   const __m256i first =
       _mm256_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13, -1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13);
@@ -316,7 +314,6 @@ template <class C> MODELC_INLINE void put_codes(__m256i v, int i, std::byte* gro
   b = C::as_signed ? _mm256_srai_epi16(b, 8) : _mm256_sub_epi16(_mm256_srli_epi16(b, 8), _mm256_set1_epi16(C::bias));
   copy_bytes(group + (2 * i * lanes + row) * 4, &a, 32);
   copy_bytes(group + ((2 * i + 1) * lanes + row) * 4, &b, 32);
-#endif
 }
 
 template <class C, int J, class At> MODELC_INLINE void fill_group(const At (&a)[4], const At (&b)[4], std::byte* group, int64_t row) {
@@ -380,25 +377,13 @@ MODELC_INLINE void panel_step(const Panel& p, const Record (&x)[M], const std::b
   const std::byte* w = p.codes + g * group_vectors_of_panel * lanes * 4;
   constexpr int half = static_cast<int>(group_vectors_of_panel / 2);
   I low[M], high[M];
-  for (int t = 0; t < M; ++t) {
-    low[t] = high[t] = splat_int(0);
-#if defined(__AVX512VNNI__)
-    if constexpr (C::halved) {
-      std::int16_t sums_of[2];
-      copy_bytes(sums_of, x[t].halves + g, 4);
-      low[t] = splat_int(-C::bias * sums_of[0]);
-      high[t] = splat_int(-C::bias * sums_of[1]);
-    } else if constexpr (C::bias != 0) {
-      low[t] = splat_int(-C::bias * x[t].sum[g]);
-    }
-#endif
-  }
+  for (int t = 0; t < M; ++t) { low[t] = high[t] = splat_int(0); }
   for (int i = 0; i < half; ++i)
-    for (int t = 0; t < M; ++t) low[t] = add_products(low[t], w + i * lanes * 4, codes[t] + g * 32 * code_bytes + i * 4);
+    for (int t = 0; t < M; ++t) low[t] = add_products(low[t], w + i * lanes * 4, codes[t] + g * 64 + i * 4);
   for (int i = half; i < 2 * half; ++i)
     for (int t = 0; t < M; ++t) {
       I& s = C::halved ? high[t] : low[t];
-      s = add_products(s, w + i * lanes * 4, codes[t] + g * 32 * code_bytes + i * 4);
+      s = add_products(s, w + i * lanes * 4, codes[t] + g * 64 + i * 4);
     }
   if constexpr (C::halved) {
     I first, second;
@@ -414,14 +399,14 @@ MODELC_INLINE void panel_step(const Panel& p, const Record (&x)[M], const std::b
   }
 }
 
-template <class C, int M> void panel_tile(const ProductArgs& args, const Panel& p, const std::byte* wide, int64_t m0, int64_t n0) {
+template <class C, int M> void panel_tile(const ProductArgs& args, const Panel& p, int64_t m0, int64_t n0) {
   const int64_t padded = groups_of(args.k), groups = args.k / 32;
   Record x[M];
   const std::byte* codes[M];
   F acc[4][M];
   for (int t = 0; t < M; ++t) {
     x[t] = record(args.rounded + (m0 + t) * args.rounded_stride, padded);
-    codes[t] = code_bytes == 1 ? x[t].codes : wide + (m0 + t) * padded * 32 * code_bytes;
+    codes[t] = x[t].codes;
     for (int j = 0; j < 4; ++j) acc[j][t] = zero();
   }
   int64_t g = 0;
@@ -452,19 +437,12 @@ template <class C, int M> void panel_tile(const ProductArgs& args, const Panel& 
 template <class C> void rounded_by_panels(const ProductArgs& args) {
   const int64_t padded = groups_of(args.k);
   const Panel p = panel_at(args.scratch, padded);
-  auto* wide = reinterpret_cast<std::byte*>(args.scratch + padded * (group_vectors_of_panel + 3) * lanes);
-  if constexpr (code_bytes == 2)
-    for (int64_t m = 0; m < args.m; ++m)
-      for (int64_t i = 0; i < padded * 32; i += 16) {
-        const __m256i v = _mm256_cvtepi8_epi16(bytes16(args.rounded + m * args.rounded_stride + i));
-        copy_bytes(wide + (m * padded * 32 + i) * 2, &v, 32);
-      }
   for (int64_t n = 0; n < args.n; n += lanes) {
     fill<C>(args, n, p);
     int64_t m = 0;
-    for (; m + rounded_tile_m <= args.m; m += rounded_tile_m) panel_tile<C, rounded_tile_m>(args, p, wide, m, n);
-    for (; m + 2 <= args.m; m += 2) panel_tile<C, 2>(args, p, wide, m, n);
-    if (m < args.m) panel_tile<C, 1>(args, p, wide, m, n);
+    for (; m + rounded_tile_m <= args.m; m += rounded_tile_m) panel_tile<C, rounded_tile_m>(args, p, m, n);
+    for (; m + 2 <= args.m; m += 2) panel_tile<C, 2>(args, p, m, n);
+    if (m < args.m) panel_tile<C, 1>(args, p, m, n);
   }
 }
 
@@ -473,7 +451,7 @@ template <class C> void rounded_by_panels(const ProductArgs& args) {
 int64_t rounded_scratch(int64_t m, int64_t k) {
   if (m <= rounded_direct_m) return 0;
   const int64_t padded = groups_of(k);
-  return padded * (group_vectors_of_panel + 3) * lanes + (code_bytes == 2 ? m * padded * 16 : 0);
+  return padded * (group_vectors_of_panel + 3) * lanes;
 }
 
 void rounded_product(const ProductArgs& args) {

@@ -117,7 +117,7 @@ TEST_CASE("linear: quantised rows, decoded in the kernel") {
   });
 }
 
-// x as fast products take it: in each 32 multiples of the largest / 127; and how far that may be from x.
+// x as fast products take it: in each 32 multiples of the largest / 4095; and how far that may be from x.
 struct RoundedNumbers {
   std::vector<float> values, error;
 };
@@ -127,14 +127,14 @@ RoundedNumbers rounded(std::span<const float> x) {
     float most = 0;
     for (std::size_t i = begin; i < begin + 32; ++i) most = std::max(most, std::fabs(x[i]));
     for (std::size_t i = begin; i < begin + 32; ++i) {
-      r.values.push_back(most > 0 ? std::nearbyint(x[i] * (127.0F / most)) * (most / 127.0F) : 0.0F);
-      r.error.push_back(most / 254.0F);
+      r.values.push_back(most > 0 ? std::nearbyint(x[i] * (4095.0F / most)) * (most / 4095.0F) : 0.0F);
+      r.error.push_back(most / 8190.0F);
     }
   }
   return r;
 }
 
-TEST_CASE("linear, fast: quantised rows with activations of 8 bits, within what the rounding allows") {
+TEST_CASE("linear, fast: quantised rows with activations of 13 bits, within what the rounding allows") {
   on_every_fast_device([](Device& device) {
     for (const Encoding encoding : quantised)
       for (const std::int64_t m : {1, 2, 3, 4, 5, 7, 9, 67})
