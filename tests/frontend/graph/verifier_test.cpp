@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "frontend/graph/ops.h"
+#include "frontend/graph/reader.h"
 #include "frontend/graph/types.h"
 #include "tests/frontend/graph/support.h"
 
