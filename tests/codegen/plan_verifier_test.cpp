@@ -10,6 +10,7 @@
 #include "codegen/plan/reader.h"
 #include "codegen/plan/verifier.h"
 #include "codegen/plan/walk.h"
+#include "frontend/graph/reader.h"
 #include "runtime/base/json.h"
 #include "tests/codegen/support.h"
 
@@ -52,9 +53,36 @@ model M(c: C) {
 }
 )";
 
+// A custom operation that brings a shader, beside its reference.
+constexpr const char* custom = R"(graph 1
+module T root T
+axis tokens: 1..
+axis outputs: 1..
+axis batch: 1..
+axis seq: 1..
+shader "f.comp" of f text "void main() {}"
+class T: T {
+  forward forward(%x: f32[tokens, 6], %g: f32[6]) {
+    %y: f32[tokens, 6] = custom(%x, %g) of f sizes [tokens, 6] shader 0 local 32 groups [tokens] {
+      carry %a: f32[tokens, 6], %b: f32[6]
+      %m: f32[tokens, 6] = mul(%a, %b)
+      next %m
+    }
+    return %y
+  }
+}
+)";
+std::string custom_plan() {
+  auto module = graph::read(custom);
+  REQUIRE(module.ok());
+  const lower::Lowered l = lower::lower(std::make_shared<const graph::Module>(std::move(*module)), {.shaders = true});
+  for (const lower::Failure& f : l.failures) FAIL(f.message);
+  return plan::print(l.program, true);
+}
+
 const std::vector<std::string>& plans() {
   static const std::vector<std::string> all = {plan_of(test::llama_graph()), example("qwen3_moe", "qwen3-moe-each"),
-                                               example("vit", "vit-tiny"), plan_of(test::graph_of(rest, R"({"n": 4})"))};
+                                               example("vit", "vit-tiny"), plan_of(test::graph_of(rest, R"({"n": 4})")), custom_plan()};
   return all;
 }
 
@@ -155,6 +183,11 @@ TEST_CASE("every operand of every kind of step is checked") {
       {"call", "outs", "[none]", "`outs` is missing"},
       {"call", "traces", "[{ member: \"\" name: \"x\" value: none }]", "`traces` is missing"},
       {"repeat", "member", "\"nothing\"", "no list nothing"},
+      {"custom", "inputs", "[none]", "`inputs` is missing"},
+      {"custom", "outs", "[none]", "`outs` is missing"},
+      {"custom", "dispatches", "[]", "nothing but its reference computes it"},
+      {"custom", "dispatches", "[{ shader: 7 groups: [tokens] }]", "a shader that is not there"},
+      {"custom", "dispatches", "[{ groups: [] }]", "one to three axes"},
   };
   std::set<std::string> kinds;
   for (const Damage& d : damages) {

@@ -172,7 +172,11 @@ TEST_CASE("everything that a module holds survives") {
   CHECK(back.classes[1].functions[0].body.ops[0].attrs == all.attrs);
   CHECK(back.classes[1].functions[0].body.ops[0].operands == all.operands);
   CHECK(back.classes[1].functions[0].values[2].name == "has space");
-  CHECK(back.classes[1].functions[0].values[5].name == "_");
+  CHECK(back.classes[1].functions[0].values[7].name == "_");
+  CHECK(back.classes[1].functions[0].body.ops[1].custom->name == "odd name");
+  CHECK(back.classes[1].functions[0].body.ops[1].custom->dispatches.size() == 2);
+  CHECK(back.shaders[0].text == m.shaders[0].text);
+  CHECK(back.shaders[0].required == m.shaders[0].required);
   CHECK(graph::text(back.classes[1].functions[0].values[0].type, back.dims) == "index(div(frames, 4))[frames, 3]");
   CHECK(std::get<double>(back.config[1].value) == 3.0);
   CHECK(back.dims.axes().back().by == 2);

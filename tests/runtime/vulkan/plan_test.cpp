@@ -77,7 +77,7 @@ TEST_CASE("a discrete card: its own memory for tensors, the host's for staging, 
   CHECK(p->binding_bytes == 4 * gib - 64);
   CHECK(p->subgroup == 32);
   CHECK(p->product_group == 64);
-  CHECK(p->features == (needs_subgroup | needs_int8 | needs_int16 | needs_float16 | needs_storage16 | needs_storage8));
+  CHECK(p->features == (needs_subgroup | needs_int8 | needs_int16 | needs_float16 | needs_storage16 | needs_storage8 | needs_lane_sums));
 }
 
 TEST_CASE("the least device: small blocks, no subgroups, whole alignment") {
@@ -110,7 +110,13 @@ TEST_CASE("subgroups of every size; without full ones, or masked, none") {
   }
   CHECK(plan_device(discrete(), {.masked = {"subgroup"}})->subgroup == 0);
   CHECK(plan_device(discrete(), {.masked = {"float16"}})->features ==
-        (needs_subgroup | needs_int8 | needs_int16 | needs_storage16 | needs_storage8));
+        (needs_subgroup | needs_int8 | needs_int16 | needs_storage16 | needs_storage8 | needs_lane_sums));
+  // What custom operations alone ask for.
+  DeviceDescription wide = discrete();
+  wide.float64 = wide.int64 = wide.subgroup_shuffle = true;
+  CHECK((plan_device(wide)->features & (needs_float64 | needs_int64 | needs_lane_shuffles)) ==
+        (needs_float64 | needs_int64 | needs_lane_shuffles));
+  CHECK((plan_device(wide, {.masked = {"int64", "subgroup"}})->features & (needs_int64 | needs_lane_sums | needs_lane_shuffles)) == 0);
   // Wider than a workgroup may be: none.
   DeviceDescription d = discrete();
   d.max_group_size = d.max_group_x = 64;
