@@ -107,7 +107,7 @@ cp -r "$work/custom" "$work/other"
 sed -i 's/up\[i\] = T(s + /up[i] = T(s - /' "$work/other/halves.comp"
 expect "a shader that computes something else is found" 1 "1 passed, 1 failed" "vulkan against" -- "$modelc" test "$work/other/m.model"
 sed -i 's/R(shift\[0\])/R(shft[0])/' "$work/other/halves.comp"
-expect "a shader that does not compile is shown, with the line that brings it" 1 "E0611" "halves.comp:12" "m.model:4" -- "$modelc" test "$work/other/m.model"
+expect "a shader that does not compile is shown, with the line that brings it" 1 "E0611" "halves.comp:13" "m.model:4" -- "$modelc" test "$work/other/m.model"
 apertus=examples/apertus/fixtures/apertus-tiny
 "$modelc" verify examples/apertus/apertus.model --checkpoint $apertus --expected $apertus/expected.safetensors --within 1e-4 --backend vulkan > "$work/log" 2>&1
 if grep -q "custom operations* by a shader of its own" "$work/log"; then pass "Apertus runs its own shader"; else fail "Apertus runs its own shader" "$(cat "$work/log")"; fi
