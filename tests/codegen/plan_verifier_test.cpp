@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
@@ -63,7 +64,8 @@ axis seq: 1..
 shader "f.comp" of f text "void main() {}"
 class T: T {
   forward forward(%x: f32[tokens, 6], %g: f32[6]) {
-    %y: f32[tokens, 6] = custom(%x, %g) of f sizes [tokens, 6] shader 0 local 32 groups [tokens] {
+    %h: f32[tokens, 6] = silu(%x)
+    %y: f32[tokens, 6] = custom(%h, %g) of f sizes [tokens, 6] shader 0 local 32 groups [tokens] {
       carry %a: f32[tokens, 6], %b: f32[6]
       %m: f32[tokens, 6] = mul(%a, %b)
       next %m
@@ -225,4 +227,30 @@ TEST_CASE("every operand of every kind of step is checked") {
     REQUIRE(program.ok());
     CHECK(plan::verify(*program).empty());
   }
+}
+
+TEST_CASE("a custom operation: its reference writes its results, and a shader reads what it is given to the end") {
+  const auto problems = [](const std::function<void(plan::Function&, plan::Custom&)>& damage) {
+    auto program = plan::read(custom_plan());
+    REQUIRE(program.ok());
+    plan::Function& f = program->classes.front().functions.front();
+    for (plan::Step& s : f.steps)
+      if (auto* c = std::get_if<plan::Custom>(&s.kind)) damage(f, *c);
+    std::string all;
+    for (const std::string& problem : plan::verify(*program)) all += problem + "\n";
+    return all;
+  };
+  CHECK(problems([](plan::Function&, plan::Custom&) {}).empty());
+  const std::string unwritten = problems([](plan::Function&, plan::Custom& c) { c.body.clear(); });
+  CHECK_MESSAGE(unwritten.find("is never written by its reference") != std::string::npos, unwritten);
+  const std::string host = problems([](plan::Function&, plan::Custom& c) { c.host = 3; });
+  CHECK_MESSAGE(host.find("host code that is not there") != std::string::npos, host);
+  // The value lives up to where the step begins, and no further.
+  const std::string read = problems([](plan::Function& f, plan::Custom& c) {
+    plan::Buffer& b = f.buffers[std::get<plan::BufferRef>(c.inputs.front()).buffer.index];
+    REQUIRE(b.kind == plan::BufferKind::frame);
+    --b.last;
+  });
+  CHECK_MESSAGE(read.find("custom: ") != std::string::npos, read);
+  CHECK_MESSAGE(read.find("and lives from") != std::string::npos, read);
 }

@@ -197,9 +197,10 @@ TEST_CASE("a custom operation is its body, which sees its operands alone, and sh
 module T root T
 axis tokens: 1..
 shader "f.comp" of f text "void main() {}"
+host "f.h" of f from [f32, f32] to [f32] text "void f() {}"
 class T: T {
   forward forward(%x: f32[tokens, 6], %g: f32[6]) {
-    %y: f32[tokens, 6] = custom(%x, %g) of f sizes [tokens, 6] shader 0 local 64 groups [tokens] {
+    %y: f32[tokens, 6] = custom(%x, %g) of f sizes [tokens, 6] shader 0 local 64 groups [tokens] host 0 {
       carry %a: f32[tokens, 6], %b: f32[6]
       %m: f32[tokens, 6] = mul(%a, %b)
       next %m
@@ -231,7 +232,11 @@ class T: T {
   finds("groups [tokens]", "groups []", "one to three axes");
   finds("local 64", "local 0", "a group of 0");
   finds("%y: f32[tokens, 6] = custom", "%y: f32[tokens, 7] = custom", "its body gives");
-  finds("custom(%x, %g) of f sizes [tokens, 6] shader 0 local 64 groups [tokens] {", "custom(%x, %g) of f sizes [tokens, 6] {", "");
+  CHECK(with(" shader 0 local 64 groups [tokens] host 0 {", " {") == "");
+  finds("host 0", "host 1", "there is no host code of that number");
+  finds("from [f32, f32]", "from [f32]", "its host code takes and gives other types");
+  finds("from [f32, f32]", "from [f32, i32]", "its host code takes and gives other types");
+  finds("to [f32]", "to [i32]", "its host code takes and gives other types");
   finds("custom(%x, %g) of", "custom(%x, %g; a: 1) of", "takes no named arguments");
 }
 
