@@ -4,7 +4,9 @@
 // same bits alone and in a batch.
 //
 // Few tokens: two rows of weights at a time in one vector, as codes.h gives them, from rows that lie far apart. Many
-// tokens: a panel of `lanes` rows is unpacked once, so that a lane is a row, and its sums need no adding across lanes.
+// tokens: a panel of some vectors of rows is unpacked once, so that a lane is a row, and its sums need no adding across
+// lanes. A number that is loaded is used several times, since loads are what limits this: two vectors of rows by four
+// tokens are twice as fast as one by two (measured: AVX2, prompts of 128 tokens).
 #include "runtime/cpu/kernels/simd.h"
 #include "runtime/cpu/kernels/table.h"
 #if defined(__AVX2__)
@@ -141,10 +143,13 @@ void rounded_product(const ProductArgs& args) {
 namespace {
 
 constexpr int64_t rounded_direct_m = 4;                    // up to so many tokens no panel is made
+// A tile of a panel: vectors of rows, and tokens. The whole sums of a group, one of the tokens' numbers and the weights must fit
+// the registers; the sums in f32 wait in memory, where each is touched once in a group.
+constexpr int panel_vectors = 2;
 #if defined(__AVX512F__)
-constexpr int rounded_tile_m = 4;                          // tokens whose sums, four each, stay in registers
+constexpr int rounded_tile_m = 8;
 #else
-constexpr int rounded_tile_m = 2;
+constexpr int rounded_tile_m = 4;
 #endif
 
 // ---- few tokens
@@ -263,32 +268,33 @@ MODELC_INLINE I multiply(I a, I b) {
   return _mm256_mullo_epi32(a, b);
 #endif
 }
-// acc += w · x: in each lane two numbers of 16 bits.
-MODELC_INLINE I add_products(I acc, const std::byte* w, const std::byte* x) {
+MODELC_INLINE I load_int(const void* p) {
   I v;
-  copy_bytes(&v, w, sizeof v);
-  std::int32_t both;
-  copy_bytes(&both, x, 4);
+  copy_bytes(&v, p, sizeof v);
+  return v;
+}
+// acc += w · x: in each lane two numbers of 16 bits.
+MODELC_INLINE I add_products(I acc, I w, I x) {
 #if defined(__AVX512VNNI__)
-  return _mm512_dpwssd_epi32(acc, v, splat_int(both));
+  return _mm512_dpwssd_epi32(acc, w, x);
 #elif defined(__AVX512F__)
-  return add_int(acc, _mm512_madd_epi16(v, splat_int(both)));
+  return add_int(acc, _mm512_madd_epi16(w, x));
 #else
-  return add_int(acc, _mm256_madd_epi16(v, splat_int(both)));
+  return add_int(acc, _mm256_madd_epi16(w, x));
 #endif
 }
 constexpr int64_t group_vectors_of_panel = 16;             // each of all rows, two numbers of 16 bits a row
 
-// A panel: [group][16][lanes][2 numbers of 16 bits] codes; [group][lanes] scales; minima or the halves' scales, if any.
-struct Panel {
+// A panel of R rows: [group][16][R][2 numbers of 16 bits] codes; [group][R] scales; minima or the halves' scales, if any.
+template <int64_t R> struct Panel {
   std::byte* codes;
   float* scale;
   float* minimum;
-  std::int32_t* halves;                                    // [group][2][lanes]
+  std::int32_t* halves;                                    // [group][2][R]
 };
-MODELC_INLINE Panel panel_at(float* scratch, int64_t groups) {
-  float* scale = scratch + groups * group_vectors_of_panel * lanes;
-  float* minimum = scale + groups * lanes;
+template <int64_t R> MODELC_INLINE Panel<R> panel_at(float* scratch, int64_t groups) {
+  float* scale = scratch + groups * group_vectors_of_panel * R;
+  float* minimum = scale + groups * R;
   return {reinterpret_cast<std::byte*>(scratch), scale, minimum, reinterpret_cast<std::int32_t*>(minimum)};
 }
 
@@ -303,7 +309,7 @@ MODELC_INLINE void turn(__m256i (&v)[4]) {
 }
 
 // Four bytes of each of 8 rows, of elements 4 i … of a group, into the panel's group.
-template <class C> MODELC_INLINE void put_codes(__m256i v, int i, std::byte* group, int64_t row) {
+template <class C, int64_t R> MODELC_INLINE void put_codes(__m256i v, int i, std::byte* group, int64_t row) {
   // As numbers of 16 bits with sign, two and two.
   const __m256i first =
       _mm256_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13, -1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13);
@@ -312,26 +318,27 @@ template <class C> MODELC_INLINE void put_codes(__m256i v, int i, std::byte* gro
   __m256i a = _mm256_shuffle_epi8(v, first), b = _mm256_shuffle_epi8(v, second);
   a = C::as_signed ? _mm256_srai_epi16(a, 8) : _mm256_sub_epi16(_mm256_srli_epi16(a, 8), _mm256_set1_epi16(C::bias));
   b = C::as_signed ? _mm256_srai_epi16(b, 8) : _mm256_sub_epi16(_mm256_srli_epi16(b, 8), _mm256_set1_epi16(C::bias));
-  copy_bytes(group + (2 * i * lanes + row) * 4, &a, 32);
-  copy_bytes(group + ((2 * i + 1) * lanes + row) * 4, &b, 32);
+  copy_bytes(group + (2 * i * R + row) * 4, &a, 32);
+  copy_bytes(group + ((2 * i + 1) * R + row) * 4, &b, 32);
 }
 
-template <class C, int J, class At> MODELC_INLINE void fill_group(const At (&a)[4], const At (&b)[4], std::byte* group, int64_t row) {
+template <class C, int64_t R, int J, class At>
+MODELC_INLINE void fill_group(const At (&a)[4], const At (&b)[4], std::byte* group, int64_t row) {
   Bytes lo[4], hi[4];
   for (int i = 0; i < 4; ++i) C::template codes<J>(a[i], b[i], lo[i], hi[i]);
   turn(lo);
   turn(hi);
   for (int i = 0; i < 4; ++i) {
-    put_codes<C>(lo[i], i, group, row);
-    put_codes<C>(hi[i], 4 + i, group, row);
+    put_codes<C, R>(lo[i], i, group, row);
+    put_codes<C, R>(hi[i], 4 + i, group, row);
   }
 }
 
 // Rows n0, … of w; beyond the last one that one again.
-template <class C> void fill(const ProductArgs& args, int64_t n0, const Panel& p) {
-  const int64_t groups = args.k / 32, held = args.n - n0 < lanes ? args.n - n0 : lanes;
+template <class C, int64_t R> void fill(const ProductArgs& args, int64_t n0, const Panel<R>& p) {
+  const int64_t groups = args.k / 32, held = args.n - n0 < R ? args.n - n0 : R;
   const auto row_at = [&](int64_t r) { return args.w + (n0 + (r < held ? r : held - 1)) * args.w_stride; };
-  for (int64_t row = 0; row < lanes; row += 8)
+  for (int64_t row = 0; row < R; row += 8)
     for (int64_t g = 0; g < groups; g += 4) {
       using At = decltype(C::at(args.w, 0));
       At a[4], b[4];
@@ -339,12 +346,12 @@ template <class C> void fill(const ProductArgs& args, int64_t n0, const Panel& p
         a[i] = C::at(row_at(row + i), g);
         b[i] = C::at(row_at(row + 4 + i), g);
       }
-      const int64_t left = groups - g, size = group_vectors_of_panel * lanes * 4;
+      const int64_t left = groups - g, size = group_vectors_of_panel * R * 4;
       std::byte* group = p.codes + g * size;
-      fill_group<C, 0>(a, b, group, row);
-      if (left > 1) fill_group<C, 1>(a, b, group + size, row);
-      if (left > 2) fill_group<C, 2>(a, b, group + 2 * size, row);
-      if (left > 3) fill_group<C, 3>(a, b, group + 3 * size, row);
+      fill_group<C, R, 0>(a, b, group, row);
+      if (left > 1) fill_group<C, R, 1>(a, b, group + size, row);
+      if (left > 2) fill_group<C, R, 2>(a, b, group + 2 * size, row);
+      if (left > 3) fill_group<C, R, 3>(a, b, group + 3 * size, row);
       F8 d[4], m[4];
       for (int i = 0; i < 4; ++i) {
         d[i] = m[i] = _mm256_setzero_ps();
@@ -353,105 +360,111 @@ template <class C> void fill(const ProductArgs& args, int64_t n0, const Panel& p
       __m256i v[4];
       for (int i = 0; i < 4; ++i) v[i] = _mm256_castps_si256(d[i]);
       turn(v);
-      for (int i = 0; i < 4 && i < left; ++i) copy_bytes(p.scale + (g + i) * lanes + row, &v[i], 32);
+      for (int i = 0; i < 4 && i < left; ++i) copy_bytes(p.scale + (g + i) * R + row, &v[i], 32);
       if constexpr (C::moved) {
         for (int i = 0; i < 4; ++i) v[i] = _mm256_castps_si256(m[i]);
         turn(v);
-        for (int i = 0; i < 4 && i < left; ++i) copy_bytes(p.minimum + (g + i) * lanes + row, &v[i], 32);
+        for (int i = 0; i < 4 && i < left; ++i) copy_bytes(p.minimum + (g + i) * R + row, &v[i], 32);
       }
       if constexpr (C::halved) {
         for (int i = 0; i < 4; ++i) v[i] = C::halves(a[i], b[i]);
         turn(v);
         for (int i = 0; i < 4; ++i) {
           const __m256i low = _mm256_srai_epi32(_mm256_slli_epi32(v[i], 16), 16), high = _mm256_srai_epi32(v[i], 16);
-          copy_bytes(p.halves + (g + i) * 2 * lanes + row, &low, 32);
-          copy_bytes(p.halves + ((g + i) * 2 + 1) * lanes + row, &high, 32);
+          copy_bytes(p.halves + (g + i) * 2 * R + row, &low, 32);
+          copy_bytes(p.halves + ((g + i) * 2 + 1) * R + row, &high, 32);
         }
       }
     }
 }
 
-// Group g of M tokens against all rows of the panel: acc[token] += scaled sums.
-template <class C, int M>
-MODELC_INLINE void panel_step(const Panel& p, const Record (&x)[M], const std::byte* const (&codes)[M], int64_t g, F (&acc)[4][M], int j) {
-  const std::byte* w = p.codes + g * group_vectors_of_panel * lanes * 4;
+// Group g of M tokens against V vectors of rows: acc += scaled sums.
+template <class C, int V, int M> MODELC_INLINE void panel_step(const Panel<V * lanes>& p, const Record (&x)[M], int64_t g, F (&acc)[V][M]) {
+  constexpr int64_t row_bytes = V * lanes * 4;
   constexpr int half = static_cast<int>(group_vectors_of_panel / 2);
-  I low[M], high[M];
-  for (int t = 0; t < M; ++t) { low[t] = high[t] = splat_int(0); }
-  for (int i = 0; i < half; ++i)
-    for (int t = 0; t < M; ++t) low[t] = add_products(low[t], w + i * lanes * 4, codes[t] + g * 64 + i * 4);
-  for (int i = half; i < 2 * half; ++i)
-    for (int t = 0; t < M; ++t) {
-      I& s = C::halved ? high[t] : low[t];
-      s = add_products(s, w + i * lanes * 4, codes[t] + g * 64 + i * 4);
+  const std::byte* w = p.codes + g * group_vectors_of_panel * row_bytes;
+  I sums_of[V][M], first[V][M];
+  for (int part = 0; part < 2; ++part) {
+    if (part == 0 || C::halved)
+      for (int v = 0; v < V; ++v)
+        for (int t = 0; t < M; ++t) sums_of[v][t] = splat_int(0);
+    for (int i = part * half; i < (part + 1) * half; ++i) {
+      I rows[V];
+      for (int v = 0; v < V; ++v) rows[v] = load_int(w + i * row_bytes + v * lanes * 4);
+      for (int t = 0; t < M; ++t) {
+        std::int32_t both;
+        copy_bytes(&both, x[t].codes + g * 64 + i * 4, 4);
+        const I two_of = splat_int(both);
+        for (int v = 0; v < V; ++v) sums_of[v][t] = add_products(sums_of[v][t], rows[v], two_of);
+      }
     }
-  if constexpr (C::halved) {
-    I first, second;
-    copy_bytes(&first, p.halves + g * 2 * lanes, sizeof first);
-    copy_bytes(&second, p.halves + (g * 2 + 1) * lanes, sizeof second);
-    for (int t = 0; t < M; ++t) low[t] = add_int(multiply(low[t], first), multiply(high[t], second));
+    if constexpr (C::halved) {
+      for (int v = 0; v < V; ++v) {
+        const I scales = load_int(p.halves + (g * 2 + part) * V * lanes + v * lanes);
+        for (int t = 0; t < M; ++t) {
+          const I scaled = multiply(sums_of[v][t], scales);
+          if (part == 0) first[v][t] = scaled;
+          else sums_of[v][t] = add_int(first[v][t], scaled);
+        }
+      }
+    }
   }
-  const F d = load(p.scale + g * lanes);
-  for (int t = 0; t < M; ++t) acc[j][t] = fma(to_floats(low[t]) * d, splat(x[t].scale[g]), acc[j][t]);
-  if constexpr (C::moved) {
-    const F minimum = load(p.minimum + g * lanes);
-    for (int t = 0; t < M; ++t) acc[j][t] = fma(minimum, splat(x[t].moved[g]), acc[j][t]);
+  for (int v = 0; v < V; ++v) {
+    const F d = load(p.scale + g * V * lanes + v * lanes);
+    for (int t = 0; t < M; ++t) acc[v][t] = fma(to_floats(sums_of[v][t]) * d, splat(x[t].scale[g]), acc[v][t]);
+    if constexpr (C::moved) {
+      const F minimum = load(p.minimum + g * V * lanes + v * lanes);
+      for (int t = 0; t < M; ++t) acc[v][t] = fma(minimum, splat(x[t].moved[g]), acc[v][t]);
+    }
   }
 }
 
-template <class C, int M> void panel_tile(const ProductArgs& args, const Panel& p, int64_t m0, int64_t n0) {
+template <class C, int V, int M> void panel_tile(const ProductArgs& args, const Panel<V * lanes>& p, int64_t m0, int64_t n0) {
   const int64_t padded = groups_of(args.k), groups = args.k / 32;
   Record x[M];
-  const std::byte* codes[M];
-  F acc[4][M];
-  for (int t = 0; t < M; ++t) {
-    x[t] = record(args.rounded + (m0 + t) * args.rounded_stride, padded);
-    codes[t] = x[t].codes;
-    for (int j = 0; j < 4; ++j) acc[j][t] = zero();
-  }
-  int64_t g = 0;
-  for (; g + 4 <= groups; g += 4) {
-    panel_step<C, M>(p, x, codes, g, acc, 0);
-    panel_step<C, M>(p, x, codes, g + 1, acc, 1);
-    panel_step<C, M>(p, x, codes, g + 2, acc, 2);
-    panel_step<C, M>(p, x, codes, g + 3, acc, 3);
-  }
-  if (g < groups) panel_step<C, M>(p, x, codes, g, acc, 0);
-  if (g + 1 < groups) panel_step<C, M>(p, x, codes, g + 1, acc, 1);
-  if (g + 2 < groups) panel_step<C, M>(p, x, codes, g + 2, acc, 2);
-  const int64_t rows = args.n - n0 < lanes ? args.n - n0 : lanes;
-  for (int t = 0; t < M; ++t) {
-    F s = (acc[0][t] + acc[1][t]) + (acc[2][t] + acc[3][t]);
-    if (rows == lanes) {
-      if (args.bias != nullptr) s = s + load(args.bias + n0);
-      if (args.residual != nullptr) s = s + load(args.residual + (m0 + t) * args.residual_stride + n0);
-      store(args.out + (m0 + t) * args.out_stride + n0, s);
-    } else {
-      float each[lanes];
-      store(each, s);
-      for (int64_t r = 0; r < rows; ++r) put(args, m0 + t, n0 + r, each[r]);
+  F acc[4][V][M];
+  for (int t = 0; t < M; ++t) x[t] = record(args.rounded + (m0 + t) * args.rounded_stride, padded);
+  for (auto& sums_of : acc)
+    for (auto& row : sums_of)
+      for (F& s : row) s = zero();
+  for (int64_t g = 0; g < groups; ++g) panel_step<C, V, M>(p, x, g, acc[g % 4]);
+  for (int v = 0; v < V; ++v) {
+    const int64_t n = n0 + v * lanes, rows = args.n - n < lanes ? args.n - n : lanes;
+    for (int t = 0; t < M; ++t) {
+      F s = (acc[0][v][t] + acc[1][v][t]) + (acc[2][v][t] + acc[3][v][t]);
+      if (rows == lanes) {
+        if (args.bias != nullptr) s = s + load(args.bias + n);
+        if (args.residual != nullptr) s = s + load(args.residual + (m0 + t) * args.residual_stride + n);
+        store(args.out + (m0 + t) * args.out_stride + n, s);
+      } else {
+        float each[lanes];
+        store(each, s);
+        for (int64_t r = 0; r < rows; ++r) put(args, m0 + t, n + r, each[r]);
+      }
     }
   }
+}
+
+template <class C, int V> void panel_of_rows(const ProductArgs& args, int64_t n) {
+  const auto p = panel_at<V * lanes>(args.scratch, groups_of(args.k));
+  fill<C, V * lanes>(args, n, p);
+  int64_t m = 0;
+  for (; m + rounded_tile_m <= args.m; m += rounded_tile_m) panel_tile<C, V, rounded_tile_m>(args, p, m, n);
+  for (; m + 2 <= args.m; m += 2) panel_tile<C, V, 2>(args, p, m, n);
+  if (m < args.m) panel_tile<C, V, 1>(args, p, m, n);
 }
 
 template <class C> void rounded_by_panels(const ProductArgs& args) {
-  const int64_t padded = groups_of(args.k);
-  const Panel p = panel_at(args.scratch, padded);
-  for (int64_t n = 0; n < args.n; n += lanes) {
-    fill<C>(args, n, p);
-    int64_t m = 0;
-    for (; m + rounded_tile_m <= args.m; m += rounded_tile_m) panel_tile<C, rounded_tile_m>(args, p, m, n);
-    for (; m + 2 <= args.m; m += 2) panel_tile<C, 2>(args, p, m, n);
-    if (m < args.m) panel_tile<C, 1>(args, p, m, n);
-  }
+  int64_t n = 0;
+  for (; n + (panel_vectors - 1) * lanes < args.n; n += panel_vectors * lanes) panel_of_rows<C, panel_vectors>(args, n);
+  for (; n < args.n; n += lanes) panel_of_rows<C, 1>(args, n);
 }
 
 }  // namespace
 
 int64_t rounded_scratch(int64_t m, int64_t k) {
   if (m <= rounded_direct_m) return 0;
-  const int64_t padded = groups_of(k);
-  return padded * (group_vectors_of_panel + 3) * lanes;
+  return groups_of(k) * (group_vectors_of_panel + 3) * panel_vectors * lanes;
 }
 
 void rounded_product(const ProductArgs& args) {
