@@ -270,9 +270,9 @@ class Reader : graph::Cursor {
     }
     --depth_;
   }
-  template <class T> void fresh(std::vector<T>& list, std::string name) {
+  template <class T> void fresh(std::vector<T>& list, const std::string& name) {
     if (std::any_of(list.begin(), list.end(), [&](const T& x) { return x.name == name; })) fail("there are two of the name " + name);
-    list.emplace_back().name = std::move(name);
+    list.emplace_back().name = name;
   }
   template <class T, class Head> void each(std::vector<T>& list, const Head& head) {
     expect("{");

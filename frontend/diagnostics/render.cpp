@@ -91,12 +91,8 @@ Excerpt excerpt(std::string_view line, std::size_t begin, std::size_t end, char 
     e.text += piece;
     i += c.length;
   }
-  if (begin == end) {
-    // Nothing to underline: a point between two characters, or the end of the line.
-    e.marks.push_back(mark);
-  } else if (e.marks.find(mark) == std::string::npos) {
-    e.marks.push_back(mark);
-  }
+  // Nothing to underline: a point between two characters, or the end of the line.
+  if (begin == end || e.marks.find(mark) == std::string::npos) e.marks.push_back(mark);
   return e;
 }
 

@@ -357,7 +357,7 @@ class Analysis {
 
 }  // namespace
 
-std::optional<Program> analyze(source::SourceManager& sources, std::shared_ptr<Imports> imports, const ConfigInput* config,
+std::optional<Program> analyze(source::SourceManager& sources, const std::shared_ptr<Imports>& imports, const ConfigInput* config,
                                const Options& options, diag::Sink& sink) {
   if (imports == nullptr) return std::nullopt;
   return Analysis(sources, *imports, config, options, sink).run();

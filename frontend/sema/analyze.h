@@ -61,7 +61,8 @@ class Imports;
 std::shared_ptr<Imports> load_imports(source::SourceManager&, source::FileId main, const Options&, diag::Sink&);
 
 // Without a configuration only what does not depend on one is checked, and the result is none even when all is well.
-std::optional<Program> analyze(source::SourceManager&, std::shared_ptr<Imports>, const ConfigInput* config, const Options&, diag::Sink&);
+std::optional<Program> analyze(source::SourceManager&, const std::shared_ptr<Imports>&, const ConfigInput* config, const Options&,
+                               diag::Sink&);
 
 // A weight file's metadata, and whether it holds a tensor.
 struct FileMetadata {

@@ -47,7 +47,7 @@ Value FunctionBuilder::moe(OpCall& call) {
 }
 
 // Runs the fn on one expert's two rows; what it computes is the body of the operation that was made last.
-bool FunctionBuilder::gated(const Argument& argument, graph::Type row, OpCall& call) {
+bool FunctionBuilder::gated(const Argument& argument, const graph::Type& row, OpCall& call) {
   const std::size_t first = fn_.values.size();
   blocks_.emplace_back();
   Argument arguments[2];

@@ -231,7 +231,7 @@ class FunctionBuilder final : public TensorContext {
   Value measure(OpCall& call);
   Value route(OpCall& call);                         // builder_experts.cpp
   Value moe(OpCall& call);
-  bool gated(const Argument& argument, graph::Type row, OpCall& call);
+  bool gated(const Argument& argument, const graph::Type& row, OpCall& call);
   bool check_kernels(const Symbol& op, const Environment& env, const std::vector<graph::ValueId>& inputs,
                      graph::Custom& to);                             // builder_custom.cpp
   std::filesystem::path allowed_folder(const Symbol& op, const std::string& file) const;

@@ -28,7 +28,7 @@ std::string element_text(const ast::Type& type, const source::SourceManager& sou
 
 }  // namespace
 
-std::optional<Program> inputs_program(source::SourceManager& sources, std::shared_ptr<Imports> imports, const ConfigInput* config,
+std::optional<Program> inputs_program(source::SourceManager& sources, const std::shared_ptr<Imports>& imports, const ConfigInput* config,
                                       std::span<const ast::InputTestItem* const> items, const Options& options, diag::Sink& sink) {
   Occasion occasion{"the test's inputs", "module Inputs(", {}, {}};
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -44,14 +44,14 @@ std::optional<Program> inputs_program(source::SourceManager& sources, std::share
   occasion.text += " } }";
   Options with = options;
   with.occasion = &occasion;
-  auto program = analyze(sources, std::move(imports), config, with, sink);
+  auto program = analyze(sources, imports, config, with, sink);
   if (!program) return std::nullopt;
   for (graph::Function& f : program->graph.classes[program->graph.root.index].functions)
     for (std::size_t i = 0; i < items.size() && i < f.result_names.size(); ++i) f.result_names[i] = items[i]->name.text;
   return program;
 }
 
-std::optional<Program> op_program(source::SourceManager& sources, std::shared_ptr<Imports> imports, const ast::OpTestItem& item,
+std::optional<Program> op_program(source::SourceManager& sources, const std::shared_ptr<Imports>& imports, const ast::OpTestItem& item,
                                   std::span<const GivenShape> given, const Options& options, diag::Sink& sink) {
   const FileSymbols& main = imports->main();
   bool failed = false;
@@ -118,7 +118,7 @@ std::optional<Program> op_program(source::SourceManager& sources, std::shared_pt
   occasion.text += ") } }";
   Options with = options;
   with.occasion = &occasion;
-  auto program = analyze(sources, std::move(imports), nullptr, with, sink);
+  auto program = analyze(sources, imports, nullptr, with, sink);
   if (!program) return std::nullopt;
   program->graph.name = symbol->name;
   const auto is_input = [&](const std::string& name) {

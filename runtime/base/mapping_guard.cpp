@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <utility>
@@ -35,7 +36,8 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
     if (at < begin || at >= end) continue;
     // Zeros from this page to the end: what is behind is as little to be trusted, and one fault is enough.
     const std::uintptr_t from = at / page * page;
-    if (::mmap(reinterpret_cast<void*>(from), end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) break;
+    void* const here = static_cast<std::byte*>(info->si_addr) - (at - from);
+    if (::mmap(here, end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) break;
     r->lost.store(true, std::memory_order_release);
     errno = saved;
     return;

@@ -36,7 +36,7 @@ Value along(Interpreter& in, const Call& c, Value value, const Value& path) {
   return value;
 }
 
-Value folded(Value value) { return value.string() ? Value(lower(*value.string())) : value; }
+Value folded(const Value& value) { return value.string() ? Value(lower(*value.string())) : value; }
 
 Value trim(Interpreter&, const Call& c) {
   if (!c.only({"value", "chars"}, 1)) return {};
@@ -163,7 +163,10 @@ Value replace(Interpreter& in, const Call& c) {
 Value map(Interpreter& in, const Call& c) {
   std::vector<Value> result;
   const Value *attribute = nullptr, *otherwise = nullptr;
-  for (const auto& [name, value] : c.named) (name == "attribute" ? attribute : name == "default" ? otherwise : otherwise) = &value;
+  for (const auto& [name, value] : c.named) {
+    if (name == "attribute") attribute = &value;
+    if (name == "default") otherwise = &value;
+  }
   if (!attribute && (c.arguments.size() < 2 || !c.arguments[1].string()))
     return in.fail(c.place, "map takes the name of a filter, or attribute=");
   for (const auto& [name, value] : c.named)

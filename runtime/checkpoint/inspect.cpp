@@ -73,7 +73,7 @@ struct Line {
 };
 
 // A module with one child and nothing else stands on the child's line.
-void flatten(const Node& node, std::size_t indent, std::string prefix, std::vector<Line>& lines) {
+void flatten(const Node& node, std::size_t indent, const std::string& prefix, std::vector<Line>& lines) {
   const std::string label = prefix.empty() ? node.label : prefix + "." + node.label;
   if (node.groups.empty() && node.children.size() == 1) {
     flatten(*node.children[0], indent, label, lines);

@@ -32,7 +32,7 @@ Matrix ModelBinder::pack(std::initializer_list<const Weight*> weights, std::init
         block.bias.offset += block.first * bytes(DType::f32);
         block.bias.shape = {block.rows};
       }
-      m.blocks.push_back(std::move(block));
+      m.blocks.push_back(block);
     }
   }
   if (Status s = impl_.device->prepare(m, MatrixUse::product); !s) throw StepFailure{std::move(s.error())};

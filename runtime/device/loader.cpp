@@ -38,12 +38,12 @@ RowBlock block_of(Encoding encoding, std::int64_t rows, std::int64_t columns, co
 Loader::Loader(ModelImpl& impl, std::shared_ptr<const CheckpointIndex> index, const std::vector<NamedParameter>& weights,
                const Mapping& mapping, const AdapterMerge& merge, const LoadOptions& options, LoadReport& report)
     : impl_(impl),
-      index_(index),
+      index_(std::move(index)),
       weights_(weights),
       mapping_(mapping),
       merge_(merge),
       options_(options),
-      data_(index, options.no_mmap ? FileAccess::read : FileAccess::map),
+      data_(index_, options.no_mmap ? FileAccess::read : FileAccess::map),
       report_(report) {}
 
 // ---- from the checkpoint

@@ -12,7 +12,8 @@ namespace modelc {
 namespace {
 
 double rows_of(const Tensor& t) {
-  return t.shape.rank() == 0 ? 1 : static_cast<double>(t.count() / std::max<std::int64_t>(t.shape[-1], 1));
+  const std::int64_t rows = t.shape.rank() == 0 ? 1 : t.count() / std::max<std::int64_t>(t.shape[-1], 1);
+  return static_cast<double>(rows);
 }
 double bytes_of(const Matrix& m) {
   double bytes = 0;
@@ -219,8 +220,8 @@ void MeterDevice::experts(const Tensor& x, const Tensor& chosen, const Tensor& w
         [&] { device_->experts(x, chosen, weights, args, f, out); });
 }
 void MeterDevice::conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) {
-  const double kernel = w.shape.rank() > 1 ? static_cast<double>(w.count() / std::max<std::int64_t>(w.shape[0], 1)) : 0;
-  noted("conv", of(w), 2 * kernel * static_cast<double>(out.count()), static_cast<double>(w.size()),
+  const std::int64_t kernel = w.shape.rank() > 1 ? w.count() / std::max<std::int64_t>(w.shape[0], 1) : 0;
+  noted("conv", of(w), 2 * static_cast<double>(kernel) * static_cast<double>(out.count()), static_cast<double>(w.size()),
         [&] { device_->conv(x, w, bias, args, out); });
 }
 bool MeterDevice::custom(std::span<const Tensor> inputs, std::span<const Tensor> outs, std::span<const std::int64_t> sizes,

@@ -21,8 +21,8 @@ class Lister : public MemberVisitor {
   }
   void element(const char* path, std::int64_t i, Module& m) override { on_child(join_path(below_, join_path(path, std::to_string(i))), m); }
   void state(const char*, StateSlot&) override {}
-  virtual void on_weight(std::string, Weight&) {}
-  virtual void on_child(std::string, Module&) {}
+  virtual void on_weight(const std::string&, Weight&) {}
+  virtual void on_child(const std::string&, Module&) {}
 
  private:
   std::string below_;
@@ -31,10 +31,10 @@ class Lister : public MemberVisitor {
 class Children : public Lister {
  public:
   Children(std::string below, bool deep, std::vector<NamedModule>& out) : Lister(std::move(below)), deep_(deep), out_(out) {}
-  void on_child(std::string name, Module& m) override {
+  void on_child(const std::string& name, Module& m) override {
     out_.push_back({name, &m});
     if (!deep_) return;
-    Children below(std::move(name), true, out_);
+    Children below(name, true, out_);
     m.members(below);
   }
 
@@ -46,7 +46,7 @@ class Children : public Lister {
 class OwnWeights : public Lister {
  public:
   OwnWeights(std::string below, std::vector<NamedParameter>& out) : Lister(std::move(below)), out_(out) {}
-  void on_weight(std::string name, Weight& w) override { out_.push_back({std::move(name), &w}); }
+  void on_weight(const std::string& name, Weight& w) override { out_.push_back({name, &w}); }
 
  private:
   std::vector<NamedParameter>& out_;

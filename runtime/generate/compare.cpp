@@ -89,7 +89,7 @@ std::string report_text(const VerifyReport& report, const VerifyOptions& options
   for (const Difference& d : report.differences) width = std::max(width, d.name.size());
   std::string s = "compared " + counted(static_cast<std::uint64_t>(report.sequences), "sequence") + ", " +
                   counted(static_cast<std::uint64_t>(report.rows), "position") + "\n";
-  const auto pad = [](std::string t, std::size_t w) { return t.size() < w ? t + std::string(w - t.size(), ' ') : t; };
+  const auto pad = [](const std::string& t, std::size_t w) { return t.size() < w ? t + std::string(w - t.size(), ' ') : t; };
   s += pad("", width) + "  max abs    mean abs   cosine\n";
   for (const Difference& d : report.differences) {
     s += pad(d.name, width) + "  " + pad(number(d.max_abs), 9) + "  " + pad(number(d.mean_abs), 9) + "  " + number(d.cosine);

@@ -55,7 +55,7 @@ std::string TextStream::finish() {
   return out;
 }
 
-std::string TextStream::give(std::string piece) {
+std::string TextStream::give(const std::string& piece) {
   decoded_ += piece.size();
   // A token without text of its own may be the beginning of a character: it goes with the text that comes next.
   if (!piece.empty()) ends_.resize(pushed_, decoded_);

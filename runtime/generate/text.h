@@ -50,7 +50,7 @@ class TextStream {
   std::size_t tokens() const { return given_tokens_; }
 
  private:
-  std::string give(std::string piece);
+  std::string give(const std::string& piece);
 
   std::optional<StreamingDecoder> decoder_;
   StopFinder finder_;

@@ -164,7 +164,7 @@ Result<std::unique_ptr<Context>> open_context(std::shared_ptr<Instance> instance
   c->description = describe(*c->instance, physical);
   auto plan = plan_device(c->description, options);
   if (!plan) return std::move(plan.error());
-  c->plan = std::move(*plan);
+  c->plan = *plan;
 
   const float priority = 1;
   VkDeviceQueueCreateInfo queue{};

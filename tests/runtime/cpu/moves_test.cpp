@@ -77,6 +77,8 @@ TEST_CASE("reductions along every axis, of all and of some") {
           const Tensor x = tensors.f32({outer, n, inner}, values);
           const Tensor where = tensors.bytes_of(DType::boolean, {outer, n}, std::as_bytes(std::span(kept)));
           const ReduceArgs args{.axis = 1, .where = some ? where : Tensor{}, .eps = 1e-12F};
+          // Partial sums of 67 such numbers reach 8 to 16, where an addition rounds by up to 2^-21: together beyond 1e-6, in some order.
+          const double added = n > 17 ? 2e-6 : 1e-6;
           std::vector<double> sum, mean, largest, soft(values.size()), running(values.size());
           std::vector<std::int32_t> best;
           for (std::int64_t o = 0; o < outer; ++o)
@@ -105,7 +107,7 @@ TEST_CASE("reductions along every axis, of all and of some") {
             }
           const Tensor one = tensors.empty({outer, inner}), all = tensors.empty({outer, n, inner});
           device.reduce(Reduction::sum, x, args, one);
-          check_near(values_of(one), sum, 1e-6);
+          check_near(values_of(one), sum, added);
           device.reduce(Reduction::mean, x, args, one);
           check_near(values_of(one), mean, 1e-6);
           device.reduce(Reduction::max, x, args, one);
@@ -117,7 +119,7 @@ TEST_CASE("reductions along every axis, of all and of some") {
           device.reduce(Reduction::softmax, x, args, all);
           check_near(values_of(all), soft, 1e-6);
           device.reduce(Reduction::cumsum, x, args, all);
-          check_near(values_of(all), running, 1e-6);
+          check_near(values_of(all), running, added);
         }
   });
 }
@@ -153,7 +155,7 @@ TEST_CASE("experts: rows in several blocks, packed ones too; tokens alone give t
       const Matrix gate = matrix(f, d), up = matrix(f, d), down = matrix(d, f);
       const auto bias = random.numbers(count * d), x = random.numbers(tokens * d), weights = random.numbers(tokens * k);
       std::vector<std::int32_t> chosen;
-      for (std::int64_t i = 0; i < tokens * k; ++i) chosen.push_back(static_cast<std::int32_t>(i % 4));     // one never
+      for (std::int64_t i = 0; i < tokens * k; ++i) chosen.push_back(static_cast<std::int32_t>(i % 4)); // one never
       const ExpertArgs args{&gate, &up, &down, {}, {}, tensors.f32({count, d}, bias), count};
       const Tensor in = tensors.f32({tokens, d}, x), w = tensors.f32({tokens, k}, weights), out = tensors.empty({tokens, d});
       const Tensor which = tensors.i32(chosen).as({tokens, k});
@@ -186,7 +188,7 @@ TEST_CASE("experts: rows in several blocks, packed ones too; tokens alone give t
         CHECK(values_of(alone) == values_of(Step::rows(out, t, t + 1)));
       }
       const std::int32_t wrong[] = {0, 5};
-      const auto fails = [&] {                               // at once, or when the step ends
+      const auto fails = [&] { // at once, or when the step ends
         try {
           device.experts(Step::rows(in, 0, 1), tensors.i32(wrong).as({1, k}), Step::rows(w, 0, 1), args, gated, tensors.empty({1, d}));
         } catch (const StepFailure& e) { return e.error.kind == "index-range"; }
