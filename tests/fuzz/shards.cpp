@@ -1,4 +1,5 @@
-// Any bytes as model.safetensors.index.json of a folder with two files of weights; and their lines as the names in a folder without one.
+// Any bytes as model.safetensors.index.json of a folder with two files of weights; behind an n the lines are the names in a folder
+// without one. (Both of each input hid the one from the other: the fault planted in the index was not found for all the names.)
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -7,6 +8,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/checkpoint/open.h"
 #include "runtime/checkpoint/safetensors/shards.h"
+#include "tests/fuzz/json_strings.h"
 #include "tests/fuzz/read_tensors.h"
 #include "tests/runtime/checkpoint/safetensors_text.h"
 
@@ -52,7 +54,10 @@ static void read_names(std::string_view bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace modelc;
-  read_names({reinterpret_cast<const char*>(data), size});
+  if (size > 0 && data[0] == 'n') {
+    read_names({reinterpret_cast<const char*>(data) + 1, size - 1});
+    return 0;
+  }
   const std::string name = "model.safetensors.index.json";
   std::ofstream(folder() + "/" + name, std::ios::binary).write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
   const auto map = read_shard_map(folder(), name);
