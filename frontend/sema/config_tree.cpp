@@ -186,8 +186,9 @@ void ConfigTree::apply(const ConfigInput::Override& override_, diag::Sink& sink)
       at = next;
     }
   }
-  // Said last counts.
-  std::erase_if(overrides_, [&](const auto& other) { return other.first == override_.key; });
+  // Said last counts, for all that lies in it, too: `form.kind=… form=null` leaves no `form.kind`.
+  std::erase_if(overrides_,
+                [&](const auto& other) { return other.first == override_.key || other.first.starts_with(override_.key + "."); });
   overrides_.emplace_back(override_.key, text);
 }
 

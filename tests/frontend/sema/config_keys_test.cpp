@@ -101,6 +101,10 @@ TEST_CASE("--set supplies, overrides and takes away") {
   CHECK(codes(text, R"({"a": 1})", {{"a", Json()}}) == "E0204");
   CHECK(codes(text, R"({})", {{"a", 1}, {"a", "x"}}) == "E0203");
   CHECK(codes(text, R"({})", {{"a", "x"}, {"a", 1}}) == "");
+  // A later value takes the place of all that was said below its key.
+  CHECK(codes(text, R"({"a": 1})", {{"x.b", 7}, {"x", Json()}}) == "E0213");
+  CHECK(codes(text, R"({"a": 1})", {{"x.b", "no"}, {"x", JsonObject()}}) == "");
+  CHECK(codes(text, R"({"a": 1})", {{"x.b", 7}, {"x", 2}, {"xb", 3}}) != "");
   const std::string unknown = errors(text, R"({"a": 1})", {{"aa", 2}});
   CHECK(holds(unknown, "E0213"));
   CHECK(holds(unknown, "--set aa=2"));
