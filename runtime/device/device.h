@@ -88,6 +88,13 @@ class Device {
   // Whether it carries out Mode::fast (matrix.h); a model is not loaded in that mode where it does not.
   virtual bool has_fast_mode() const { return false; }
 
+  // ---- several devices that act as one (device_set.h). One alone is its own and only member.
+  virtual int members() const { return 1; }
+  virtual const Device& member(int) const { return *this; }
+  // What follows is of this member: memory that is asked for is there, kernels run there (those that read a matrix or a cache
+  // run where that lies). 0 to begin with.
+  virtual void enter(int) {}
+
   // ---- memory. Buffers live until freed or until the device goes.
   virtual Result<const Buffer*> allocate(std::int64_t size) = 0;
   // What was enqueued before may still use it: a device that runs behind keeps the memory until that is done.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/abi/checkpoint_rules.h"
+#include "runtime/abi/place_rule.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "runtime/checkpoint/index.h"
@@ -41,7 +42,12 @@ struct LoadOptions {
   bool pack_hash = false;                                  // every byte of files and pack is compared, not size and time alone
   std::function<void(const LoadProgress&)> progress = {};  // called after each weight, by the thread that loads
   CpuOptions cpu = {};                                     // its threads make the weights, too
-  std::shared_ptr<Device> device = {};                     // none: a CPU device made from `cpu`
+  VulkanOptions vulkan = {};                               // of Vulkan devices that placement opens
+  // Where the model runs: all on `device`; else as `place` says; else as the file's own `place` does. What no line matches is on the
+  // CPU, and so is all where there are no lines.
+  std::shared_ptr<Device> device = {};
+  std::vector<PlaceRule> place = {};
+  std::map<std::string, std::shared_ptr<Device>> devices = {};   // by the names that lines use: taken instead of opening them
 };
 // What a load did: one line each ("lm_head.weight = alias of model.embed_tokens.weight"), and figures.
 struct LoadReport {
@@ -120,6 +126,8 @@ class Model : public Module {
   virtual std::int64_t context() const = 0;                // the longest sequence; 0: memory decides
   // The run-time axes: the four that every model has, then its own.
   virtual std::span<const AxisDesc> axes() const { return prelude_axes; }
+  // What the file's `place` says, line by line.
+  virtual std::vector<PlaceRule> placement() const { return {}; }
   // Bytes of arena that a step of these sizes needs: the plan's peak, without the values computed once a step.
   virtual std::int64_t arena_bytes(const StepSizes& s) const = 0;
   Module& root() { return *this; }

@@ -88,6 +88,7 @@ class Module {
   virtual ~Module() = default;
   virtual const char* type_name() const = 0;                           // "LlamaAttention"
   const std::string& qualified_name() const { return path_; }          // "model.layers.0.self_attn"; "" for the root
+  int member() const { return member_; }                               // which of the model's devices it is on (Device::enter)
 
   std::vector<NamedModule> children();                                 // direct ones; lists flattened: "layers.0"
   std::vector<NamedModule> descendants();                              // all below, depth first, in declared order
@@ -100,7 +101,9 @@ class Module {
 
  private:
   friend class ModuleTree;
+  friend class Placement;
   std::string path_;
+  int member_ = 0;
 };
 
 // What bind() may ask for.

@@ -120,6 +120,20 @@ class Step {
   const Tensor& output_rows() const { return fields_.outputs; }
   const Tensor& last_rows() const { return fields_.last; }
 
+  // What a module's function does is done on the module's device: stands at its beginning. When it ends, its caller goes on on
+  // its own. Values follow by themselves where they are read next (device_set.h).
+  class On {
+   public:
+    On(Step& step, const Module& module) : step_(step), before_(step.member_) { step.enter(module.member()); }
+    ~On() { step_.enter(before_); }
+    On(const On&) = delete;
+    On& operator=(const On&) = delete;
+
+   private:
+    Step& step_;
+    int before_;
+  };
+
   // ---- memory: a frame is a piece of the arena, a stack: cut when a function begins, given back when it ends.
   class Frame {
    public:
@@ -189,6 +203,11 @@ class Step {
   Device& device() { return memory_.device(); }
 
  private:
+  void enter(int member) {
+    if (member == member_) return;
+    member_ = member;
+    device().enter(member);
+  }
   void report(const Module& module, const char* name, const Tensor& value);
   void upload(const Batch& at);
   KvCache& cache_of(const StateSlot& slot);
@@ -202,6 +221,7 @@ class Step {
   State* state_;
   const std::vector<LayerHook>* hooks_;                    // null when there are none
   const bool by_policy_;
+  int member_ = 0;                                         // of the device: where what is done now runs
   std::int64_t top_ = 0;                                   // of the frame stack, bytes
   BatchTensors fields_;
   std::vector<Tensor> values_;                             // computed in this step, by StepValue
