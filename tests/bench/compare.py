@@ -28,6 +28,52 @@ class Failed(Exception):
     pass
 
 
+def cases_of(args):
+    """(shape, encoding, mode) of all that is measured, in order. --quick has each encoding in its own mode alone."""
+    wanted = {}
+    for text in args.only or []:
+        name, colon, encoding = text.partition(":")
+        if name not in SHAPES:
+            raise Failed(f"--only {text}: no shape is called '{name}'; there are {', '.join(SHAPES)}")
+        if colon and encoding not in SHAPES[name][2]:
+            raise Failed(f"--only {text}: {name} is not compared in '{encoding}', but in {', '.join(SHAPES[name][2])}")
+        wanted.setdefault(name, set()).add(encoding)           # "": all of them
+    cases = []
+    for name, (_, _, whole, quick) in SHAPES.items():
+        encodings = quick if args.quick else whole
+        if args.only:
+            named = wanted.get(name, set())
+            encodings = [e for e in whole if e in named or "" in named and (e in encodings or not encodings)]
+        cases += [(name, e, mode) for e in encodings for mode in ([ENCODINGS[e]] if args.quick else ["exact", "fast"])]
+    return cases
+
+
+def parameters(name):
+    s = SHAPES[name][1]
+    wide = s["hidden_size"] * s["num_key_value_heads"] // s["num_attention_heads"]
+    layer = s["hidden_size"] * (2 * s["hidden_size"] + 2 * wide + 3 * s["intermediate_size"])
+    return s["num_hidden_layers"] * layer + s["vocab_size"] * s["hidden_size"]
+
+
+class Progress:
+    """Where the run is, and about how long the rest takes, on a terminal: a round costs in proportion to the weights of its shape. Models
+    that are still to be made are not counted."""
+
+    def __init__(self, cases, rounds):
+        self.rounds, self.shown, self.spent, self.done = rounds, sys.stderr.isatty(), 0.0, 0
+        self.all = sum(parameters(name) for name, _, _ in cases) * rounds
+
+    def round(self, name, encoding, mode, i, seconds):
+        self.done += parameters(name)
+        self.spent += seconds
+        left = self.spent / self.done * (self.all - self.done)
+        self.say(f"{name} {encoding} {mode}: round {i + 1} of {self.rounds}; about " + (f"{left / 60:.0f} min" if left > 90 else f"{left:.0f} s") + " left")
+
+    def say(self, text=""):
+        if self.shown:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
 def said(command, **more):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
     if done.returncode:
@@ -109,18 +155,19 @@ def flags_of(folder):
     return "not known: there is no CMakeCache.txt beside the programs"
 
 
-def measure(args, name, encoding, mode, models):
+def measure(args, name, encoding, mode, models, progress):
     ours_path, peer_path = models.pair(name, encoding)
     ours, peer = Ours(args, models.model(name), ours_path, mode), Peer(args, peer_path)
     rounds, about = [], None
     for i in range(args.rounds):
+        begin = time.monotonic()
         figures, about = peer.run() if i % 2 else (None, about)   # who comes first alternates
         mine = ours.run()
         if figures is None:
             figures, about = peer.run()
         rounds.append((mine, figures))
-        print(f"\r{name} {encoding} {mode}: round {i + 1} of {args.rounds} ", end="", file=sys.stderr, flush=True)
-    print("\r\x1b[K", end="", file=sys.stderr)
+        progress.round(name, encoding, mode, i, time.monotonic() - begin)
+    progress.say()
     # The limits of the machine are what any of the runs reached.
     read = max(m["limits"][-1]["read_bytes_per_second"] for m, _ in rounds)
     peak = max(max(m["limits"][-1]["f32_operations_per_second"].values()) for m, _ in rounds)
@@ -153,11 +200,23 @@ def line(r):
                    f"{r['ratio']:.2f}", f"{r['ratio_min']:.2f} to {r['ratio_max']:.2f}", f"{r['share']:.2f}", f"{r['peer_share']:.2f}", gate)
 
 
+def count(text):
+    if not re.fullmatch("[1-9][0-9]*", text):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, and found '{text}'")
+    return int(text)
+
+
 def main():
-    p = argparse.ArgumentParser(prog="compare.sh")
+    p = argparse.ArgumentParser(prog="compare.sh", description="Prefill and decode beside llama.cpp, in turns. The whole run takes about four "
+                                "hours on two cores, more than half of them for the largest shape; --quick less than ten minutes.")
     p.add_argument("programs", metavar="DIR_OF_LLAMA_CPP_PROGRAMS")
-    p.add_argument("--quick", action="store_true", help="under ten minutes: fewer rounds and shapes, shorter prompts")
-    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    p.add_argument("--quick", action="store_true", help="under ten minutes: fewer rounds and shapes, shorter prompts, each encoding in one mode")
+    p.add_argument("--only", action="append", metavar="SHAPE[:ENCODING]", help="this shape, or it in this encoding; may be given again. Shapes: "
+                   + ", ".join(SHAPES))
+    p.add_argument("--rounds", type=count, metavar="N", help="both sides' turns (7; with --quick 3)")
+    p.add_argument("--prompt", type=count, metavar="N", help="tokens of the prompt (512; with --quick 128)")
+    p.add_argument("--tokens", type=count, metavar="N", help="tokens written behind it (64; with --quick 24)")
+    p.add_argument("--threads", type=count, default=len(os.sched_getaffinity(0)))
     p.add_argument("--build", default="build", help="modelc's build folder")
     p.add_argument("--keep", help="keep the models in this folder, and take those that are there")
     p.add_argument("--json", help="write the figures of every round to this file")
@@ -168,9 +227,9 @@ def main():
     for program in (args.modelc, args.bench):
         if not os.access(program, os.X_OK):
             raise Failed(f"{program} is not there, or no program")
-    args.prompt, args.tokens, args.rounds = (128, 24, 3) if args.quick else (512, 64, 7)
-    modes = (lambda e: [ENCODINGS[e]]) if args.quick else (lambda e: ["exact", "fast"])
-
+    prompt, tokens, rounds = (128, 24, 3) if args.quick else (512, 64, 7)
+    args.prompt, args.tokens, args.rounds = args.prompt or prompt, args.tokens or tokens, args.rounds or rounds
+    cases = cases_of(args)
     with tempfile.TemporaryDirectory(prefix="modelc-compare-") as made:
         folder = args.keep or made
         os.makedirs(folder, exist_ok=True)
@@ -181,17 +240,16 @@ def main():
         if load > 0.5:
             print(f"NOTE: the machine is not idle (load {load:.1f}); the ratios are of pairs and stand, the speeds may not")
         all_rows, told = [], False
-        for name, (_, _, whole, quick) in SHAPES.items():
-            for encoding in quick if args.quick else whole:
-                for mode in modes(encoding):
-                    rows, about = measure(args, name, encoding, mode, models)
-                    if not told:
-                        print(f"peer: llama.cpp commit {about['build_commit']}, {about['backends']}, {about['cpu_info']}, batches of {about['n_ubatch']}, "
-                              f"cache {about['type_k']}\nits flags: {flags_of(args.programs)}\n\n" + (LINE % HEAD).rstrip())
-                        told = True
-                    for r in rows:
-                        print(line(r).rstrip(), flush=True)
-                    all_rows += rows
+        progress = Progress(cases, args.rounds)
+        for name, encoding, mode in cases:
+            rows, about = measure(args, name, encoding, mode, models, progress)
+            if not told:
+                print(f"peer: llama.cpp commit {about['build_commit']}, {about['backends']}, {about['cpu_info']}, batches of {about['n_ubatch']}, "
+                      f"cache {about['type_k']}\nits flags: {flags_of(args.programs)}\n\n" + (LINE % HEAD).rstrip())
+                told = True
+            for r in rows:
+                print(line(r).rstrip(), flush=True)
+            all_rows += rows
         for phase, text in (("decode", "read of the weights, GB/s"), ("prefill", "f32 multiply-adds, GFLOP/s")):
             limits = [r["limit"] / 1e9 for r in all_rows if r["phase"] == phase]
             print(f"limit of {phase}: {text}: {min(limits):.1f} to {max(limits):.1f}")
