@@ -81,6 +81,31 @@ TEST_CASE("names that are C++'s, or the generated code's own, stay apart") {
   CHECK(files[1].text.find("\"this\"") != std::string::npos);
 }
 
+TEST_CASE("every function begins with whose it is, and no name in a model hides that") {
+  const std::string text =
+      "language 1\nimport nn.linear\nconfig C { class, size: dim }\n"
+      "module Half(n: dim) {\n  on: Linear(n, n)\n  member: Linear(n, n)\n  to: Linear(n, n)\n"
+      "  forward(x: [tokens, n]) -> [tokens, n] {\n    return member(to(on(x)))\n  }\n"
+      "  entry again(x: [tokens, n]) -> [tokens, n] {\n    return member(x)\n  }\n}\n"
+      "model Whole(c: C) {\n  placement: Half(c.size)\n  param table: [c.class, c.size]\n"
+      "  forward(on: index(c.class)[tokens], at: Batch) -> float: f32[outputs, c.size] {\n"
+      "    return take(placement.again(placement(take(table, on))), at.outputs)\n  }\n"
+      "  entry encode(x: [tokens, c.size]) -> y: [tokens, c.size] {\n    return placement(x)\n  }\n}\n";
+  const lower::Lowered l = lower::lower(test::graph_of(text, R"({"class": 8, "size": 4})"));
+  REQUIRE(l.failures.empty());
+  const auto files = emit::cpp(l.program, {.file = "odd", .class_name = "Whole", .name_space = "odd", .version = "1"});
+  std::size_t functions = 0, heads = 0, said = 0;
+  for (const plan::Class& c : l.program.classes)
+    for (const plan::Function& f : c.functions) functions += f.kind != graph::FunctionKind::init ? 1 : 0;
+  for (std::size_t at = 0; (at = files[1].text.find(") const {\n  const Step::On on(s, *this);\n", at)) != std::string::npos; ++at) ++heads;
+  for (std::size_t at = 0; (at = files[1].text.find("Step::On", at)) != std::string::npos; ++at) ++said;
+  CHECK(functions >= 4);
+  CHECK(heads == functions);
+  CHECK(said == functions);
+  for (const char* hidden : {" on{{", " member{{", " to{{", " placement;", "& on,"})
+    CHECK_MESSAGE(files[0].text.find(hidden) == std::string::npos, std::string(hidden));
+}
+
 TEST_CASE("run-time axes of a model's own, whole numbers that stay whole, sizes computed from axes") {
   const std::string text =
       "language 1\nimport nn.linear\naxis frames: 2..3000 by 2\nconfig C { size: dim }\n"

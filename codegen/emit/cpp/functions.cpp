@@ -624,9 +624,10 @@ std::string class_source(const Names& names, graph::ClassId id) {
     for (std::size_t i = 0; i < inputs.size(); ++i) body.bind_input(i, inputs[i]);
     for (std::size_t i = 0; i < outputs.size(); ++i) body.bind_output(i, outputs[i]);
     const std::string text = body.run(2, true);
+    s += "  const Step::On on(s, *this);\n";
     // What the code never mentions would be warned about.
     const std::string code = without_comments(text);
-    for (const std::vector<std::string>& list : {std::vector<std::string>{"s"}, inputs, outputs})
+    for (const std::vector<std::string>& list : {inputs, outputs})
       for (const std::string& name : list)
         if (!mentions(code, name)) s += fmt::format("  static_cast<void>({});\n", name);
     if (f.at != plan::TakesAt::none && !mentions(code, "at")) s += "  static_cast<void>(at);\n";

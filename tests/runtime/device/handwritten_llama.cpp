@@ -146,6 +146,7 @@ void LlamaAttention::bind(modelc::Binder& b) {
 // llama.model:47  forward(x: [tokens, c.hidden_size], at: Batch) -> [tokens, c.hidden_size]
 //                 x [tokens, 32] -> [tokens, 32]
 void LlamaAttention::forward(Step& s, const Tensor& x, const Batch& at, const Tensor& result) const {
+  const Step::On on(s, *this);
   const LlamaAttentionBuffers b(s);
 
   const Tensor cos = s.once(once.rope_cos, {s.tokens(), 8}, [&](const Tensor& out) {
@@ -188,6 +189,7 @@ void GatedMLP::bind(modelc::Binder& b) {
 // nn/mlp.model:20  forward(x: [..., size]) -> [..., size]
 //                  x [tokens, 32] -> [tokens, 32]
 void GatedMLP::forward(Step& s, const Tensor& x, const Tensor& result) const {
+  const Step::On on(s, *this);
   const GatedMLPBuffers b(s);
 
   // silu(gate_proj(x)) * up_proj(x)
@@ -208,6 +210,7 @@ void LlamaLayer::members(modelc::MemberVisitor& v) {
 // llama.model:70  forward(x: [tokens, c.hidden_size], at: Batch) -> [tokens, c.hidden_size]
 //                 x [tokens, 32] -> [tokens, 32]
 void LlamaLayer::forward(Step& s, const Tensor& x, const Batch& at, const Tensor& result) const {
+  const Step::On on(s, *this);
   const LlamaLayerBuffers b(s);
 
   s.rms_norm(x, input_layernorm.weight.tensor, {.eps = 1e-05F}, b.input_layernorm);
@@ -234,6 +237,7 @@ void LlamaBackbone::members(modelc::MemberVisitor& v) {
 // llama.model:83  forward(input_ids: index(c.vocab_size)[tokens], at: Batch) -> [tokens, c.hidden_size]
 //                 input_ids [tokens] -> [tokens, 32]
 void LlamaBackbone::forward(Step& s, const Tensor& input_ids, const Batch& at, const Tensor& result) const {
+  const Step::On on(s, *this);
   const LlamaBackboneBuffers b(s);
 
   s.take(embed_tokens.weight, input_ids, 1.0F, b.h);       // embed_tokens(input_ids)
@@ -259,6 +263,7 @@ void Llama::bind(modelc::Binder& b) { product.lm_head = b.pack({&lm_head.weight}
 // llama.model:95  forward(input_ids: index(c.vocab_size)[tokens], at: Batch) -> logits: f32[outputs, c.vocab_size]
 //                 input_ids [tokens] -> logits [outputs, 64]
 void Llama::forward(Step& s, const Tensor& input_ids, const Batch& at, const Tensor& logits) const {
+  const Step::On on(s, *this);
   const LlamaBuffers b(s);
 
   model.forward(s, input_ids, at, b.model);

@@ -9,7 +9,7 @@
 
 #include "runtime/modelc.h"
 
-static_assert(modelc::generated_code_version == 2, "llama.h is of another modelc: build it again with this one's");
+static_assert(modelc::generated_code_version == 3, "llama.h is of another modelc: build it again with this one's");
 
 namespace handwritten {
 
