@@ -5,21 +5,33 @@
 
 namespace modelc {
 
-Tensor own_tensor(ModelImpl& impl, DType dtype, Shape shape) {
+Tensor own_tensor(Residence& here, DType dtype, Shape shape) {
   Tensor t{nullptr, 0, dtype, shape};
-  auto buffer = impl.device->allocate(std::max<std::int64_t>(t.size(), 1));
+  auto buffer = here.device->allocate(std::max<std::int64_t>(t.size(), 1));
   if (!buffer) throw StepFailure{std::move(buffer.error())};
-  impl.buffers.push_back(*buffer);
+  here.buffers.push_back(*buffer);
   t.buffer = *buffer;
   return t;
+}
+
+void ModelBinder::bind(Module& module) {
+  module_ = &module;
+  here_.device->enter(module.member());
+  module.bind(*this);
 }
 
 Matrix ModelBinder::pack(std::initializer_list<const Weight*> weights, std::initializer_list<const Weight*> biases) {
   assert(biases.size() == 0 || biases.size() == weights.size());
   Matrix m;
-  m.mode = impl_.mode;
+  m.mode = here_.mode;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = *weights.begin()[i];
+    if (const Weight& other = **weights.begin(); other.member != w.member)
+      throw StepFailure{{"placement",
+                         module_->qualified_name() + " computes one product with weights on several devices",
+                         {other.source + ": on " + here_.device->member(other.member).description(),
+                          w.source + ": on " + here_.device->member(w.member).description()},
+                         "place " + module_->qualified_name() + " as a whole"}};
     assert(w && w.spec.role != WeightRole::vector);
     assert(m.blocks.empty() || m.columns == w.matrix.columns);
     m.columns = w.matrix.columns;
@@ -35,7 +47,7 @@ Matrix ModelBinder::pack(std::initializer_list<const Weight*> weights, std::init
       m.blocks.push_back(block);
     }
   }
-  if (Status s = impl_.device->prepare(m, MatrixUse::product); !s) throw StepFailure{std::move(s.error())};
+  if (Status s = here_.device->prepare(m, MatrixUse::product); !s) throw StepFailure{std::move(s.error())};
   return m;
 }
 
@@ -45,8 +57,8 @@ Const ModelBinder::constant(const char* key, Shape shape, const std::function<vo
     assert(known->second.tensor.shape == shape);
     return known->second;
   }
-  const Const c{own_tensor(impl_, DType::f32, shape)};
-  Step step(impl_.memory, {}, {}, nullptr, nullptr, nullptr);
+  const Const c{own_tensor(here_, DType::f32, shape)};
+  Step step(here_.memory, {}, {}, nullptr, nullptr, nullptr);
   init(step, c.tensor);
   constants_.emplace(key, c);
   return c;
@@ -57,7 +69,7 @@ StepValue ModelBinder::step_value(const char* key, std::initializer_list<const T
   for (const Tensor* t : inputs) {
     assert(*t);
     std::string bytes(static_cast<std::size_t>(t->size()), '\0');
-    if (Status s = impl_.device->read(*t, std::as_writable_bytes(std::span(bytes))); !s) throw StepFailure{std::move(s.error())};
+    if (Status s = here_.device->read(*t, std::as_writable_bytes(std::span(bytes))); !s) throw StepFailure{std::move(s.error())};
     full += '\n' + std::string(name(t->dtype)) + t->shape.text() + bytes;
   }
   const auto [at, fresh] = step_values_.emplace(std::move(full), StepValue{static_cast<int>(step_values_.size())});

@@ -35,11 +35,42 @@ MappingWeight mapping_weight(const NamedParameter& p) {
   return w;
 }
 
-Result<std::shared_ptr<Device>> device_for(const LoadOptions& options) {
-  if (options.device) return options.device;
-  auto device = open_cpu(options.cpu);
-  if (!device) return std::move(device.error());
-  return std::shared_ptr<Device>(std::move(*device));
+// All on one device, or a set of several, and which module is on which.
+Result<ModelDevices> open_devices(const ModuleTree& tree, std::vector<PlaceRule> rules, const LoadOptions& options) {
+  ModelDevices out;
+  out.rules = std::move(rules);
+  if (options.device) {
+    out = {options.device, {}, given_device, {}, given_device};
+    return out;
+  }
+  auto placement = decide_placement(tree, out.rules, out.rest);
+  if (!placement) return std::move(placement.error());
+  std::vector<DeviceSet::Member> members;
+  std::vector<int> numbers;
+  if (placement->devices.size() > Whereabouts::max_members)
+    return Error{"placement",
+                 "the model is placed on " + std::to_string(placement->devices.size()) + " devices, and at most " +
+                     std::to_string(Whereabouts::max_members) + " act together",
+                 {},
+                 {}};
+  for (const std::string& name : placement->devices) {
+    auto device = device_called(name, options);
+    if (!device) {
+      if (!out.rules.empty()) device.error().notes.push_back("for what `place` puts on " + name);
+      return std::move(device.error());
+    }
+    numbers.push_back(static_cast<int>(members.size()));
+    members.push_back({name, std::move(*device)});
+  }
+  set_members(tree, *placement, numbers);
+  if (members.size() == 1) {
+    out.name = members[0].name;
+    out.device = members[0].device;
+  } else {
+    out.set = std::make_shared<DeviceSet>(std::move(members));
+    out.device = out.set;
+  }
+  return out;
 }
 
 Result<AdapterMerge> open_adapters(const LoadOptions& options, const std::vector<MappingWeight>& weights, const MappingRules& rules,
@@ -68,7 +99,8 @@ Status load_packed(Loader& loader, const char* model, const Device& device, cons
   const bool write = options.pack == PackUse::write, changed = !options.weights.empty() || !options.adapters.empty();
   if (write && changed)
     return Error{"pack-changed", "weights that are given or changed by an adapter are not packed", {}, "pack the checkpoint alone"};
-  if (options.pack == PackUse::none || (!write && !in_files(checkpoint))) return loader.from_checkpoint();
+  if (write && device.members() > 1) return Error{"pack-split", "a model on several devices has no pack", {}, "pack it for one device"};
+  if (options.pack == PackUse::none || device.members() > 1 || (!write && !in_files(checkpoint))) return loader.from_checkpoint();
   const std::string path = pack_path(checkpoint, model, device.layout());
   std::error_code failed;
   const bool there = std::filesystem::exists(path, failed);
@@ -98,6 +130,50 @@ Status load_packed(Loader& loader, const char* model, const Device& device, cons
 
 }  // namespace
 
+Result<std::shared_ptr<Device>> device_called(const std::string& name, const LoadOptions& options) {
+  if (const auto given = options.devices.find(name); given != options.devices.end()) return given->second;
+  auto device = open_device(name, options.cpu, options.vulkan);
+  if (!device) return std::move(device.error());
+  return std::shared_ptr<Device>(std::move(*device));
+}
+
+void set_members(const ModuleTree& tree, const Placement& placement, std::span<const int> members) {
+  const auto member = [&](int device) { return members[static_cast<std::size_t>(device)]; };
+  for (std::size_t i = 0; i < placement.modules.size(); ++i) tree.bottom_up()[i]->set_member(member(placement.modules[i]));
+  for (std::size_t i = 0; i < placement.weights.size(); ++i) tree.weights()[i].weight->member = member(placement.weights[i]);
+  for (const ModuleTree::NamedState& s : tree.states()) s.slot->member = s.of->member();
+}
+
+Status fill(Residence& here, const char* model, const ModuleTree& tree, const LoadSource& source, const std::vector<bool>* which,
+            LoadReport& report) {
+  const LoadOptions& options = source.options;
+  const CheckpointIndex& checkpoint = *source.checkpoint;
+  std::vector<MappingWeight> weights;
+  for (const NamedParameter& p : tree.weights()) weights.push_back(mapping_weight(p));
+  const Mapping mapping = map_weights(weights, source.rules, checkpoint, {options.strict, options.auto_cast, &options.weights});
+  if (!mapping.problems.empty()) return as_error(mapping);
+  report.notes.insert(report.notes.end(), mapping.notes.begin(), mapping.notes.end());
+  auto merge = open_adapters(options, weights, source.adapter_rules, mapping);
+  if (!merge) return std::move(merge.error());
+  report.notes.insert(report.notes.end(), merge->notes().begin(), merge->notes().end());
+  try {
+    Loader loader(here, source.checkpoint, tree.weights(), mapping, *merge, options, report);
+    if (Status s = which != nullptr ? loader.from_checkpoint(which)
+                                    : load_packed(loader, model, *here.device, checkpoint, weights, mapping, options, report);
+        !s)
+      return s;
+    ModelBinder binder(here);
+    for (Module* m : tree.bottom_up()) binder.bind(*m);
+    here.device->enter(0);
+  } catch (StepFailure& f) { return std::move(f.error); } catch (const std::bad_alloc&) {
+    return Error{"out-of-memory", "no memory is left for the weights", {}, {}};
+  }
+  if (Status s = here.device->finish(); !s) return s;
+  for (const auto& file : here.files)
+    if (Status s = file->intact(); !s) return s;
+  return {};
+}
+
 Status Model::load_weights(const CheckpointIndex& checkpoint, std::span<const CheckpointRulesData> rules, const LoadOptions& options) {
   CheckpointIndex safetensors;                             // for the name of the format
   return load_weights(checkpoint, rules_for(rules, checkpoint), rules_for(rules, safetensors), options);
@@ -110,13 +186,23 @@ Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRu
 Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules, const CheckpointRulesData& adapter_rules,
                            const LoadOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  auto device = device_for(options);
-  if (!device) return std::move(device.error());
-  if (options.mode == Mode::fast && !(*device)->has_fast_mode())
-    return Error{"mode", "mode fast is not carried out on " + (*device)->description(), {}, "mode exact is, on every device"};
-  device_ = *device;
-  impl_ = std::make_unique<ModelImpl>(device_);
-  impl_->mode = options.mode;
+  const ModuleTree tree(*this);
+  auto placed = open_devices(tree, options.place.empty() ? placement() : options.place, options);
+  if (!placed) return std::move(placed.error());
+  if (options.around) {
+    placed->device = options.around(std::move(placed->device));
+    placed->set.reset();
+    placed->name.clear();
+  }
+  const Mode mode = options.prefer_fast && placed->device->has_fast_mode() ? Mode::fast : options.mode;
+  if (mode == Mode::fast && !placed->device->has_fast_mode())
+    return Error{"mode", "mode fast is not carried out on " + placed->device->description(), {}, "mode exact is, on every device"};
+  device_ = placed->device;
+  impl_ = std::make_unique<ModelImpl>();
+  impl_->here = std::make_unique<Residence>(std::move(*placed), mode);
+  impl_->source = {std::make_shared<const CheckpointIndex>(checkpoint), rules, adapter_rules, options};
+  impl_->states = tree.states();
+  for (Module* m : tree.bottom_up()) m->model_ = this;
   report_ = {};
 
   const std::span<const AxisDesc> axes = this->axes();
@@ -141,28 +227,7 @@ Status Model::load_weights(const CheckpointIndex& checkpoint, const CheckpointRu
     impl_->entries.push_back(std::move(entry));
   }
 
-  const ModuleTree tree(*this);
-  impl_->states = tree.states();
-  std::vector<MappingWeight> weights;
-  for (const NamedParameter& p : tree.weights()) weights.push_back(mapping_weight(p));
-  const Mapping mapping = map_weights(weights, rules, checkpoint, {options.strict, options.auto_cast, &options.weights});
-  if (!mapping.problems.empty()) return as_error(mapping);
-  report_.notes = mapping.notes;
-  auto merge = open_adapters(options, weights, adapter_rules, mapping);
-  if (!merge) return std::move(merge.error());
-  report_.notes.insert(report_.notes.end(), merge->notes().begin(), merge->notes().end());
-
-  try {
-    Loader loader(*impl_, std::make_shared<const CheckpointIndex>(checkpoint), tree.weights(), mapping, *merge, options, report_);
-    if (Status s = load_packed(loader, name(), *device_, checkpoint, weights, mapping, options, report_); !s) return s;
-    ModelBinder binder(*impl_);
-    for (Module* m : tree.bottom_up()) m->bind(binder);
-  } catch (StepFailure& f) { return std::move(f.error); } catch (const std::bad_alloc&) {
-    return Error{"out-of-memory", "no memory is left for the weights", {}, {}};
-  }
-  if (Status s = device_->finish(); !s) return s;
-  for (const auto& file : impl_->files)
-    if (Status s = file->intact(); !s) return s;
+  if (Status s = fill(*impl_->here, name(), tree, impl_->source, nullptr, report_); !s) return s;
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return {};
 }

@@ -35,9 +35,9 @@ RowBlock block_of(Encoding encoding, std::int64_t rows, std::int64_t columns, co
 
 }  // namespace
 
-Loader::Loader(ModelImpl& impl, std::shared_ptr<const CheckpointIndex> index, const std::vector<NamedParameter>& weights,
+Loader::Loader(Residence& here, std::shared_ptr<const CheckpointIndex> index, const std::vector<NamedParameter>& weights,
                const Mapping& mapping, const AdapterMerge& merge, const LoadOptions& options, LoadReport& report)
-    : impl_(impl),
+    : here_(here),
       index_(std::move(index)),
       weights_(weights),
       mapping_(mapping),
@@ -48,18 +48,21 @@ Loader::Loader(ModelImpl& impl, std::shared_ptr<const CheckpointIndex> index, co
 
 // ---- from the checkpoint
 
-Status Loader::from_checkpoint() {
+Status Loader::from_checkpoint(const std::vector<bool>* which) {
+  const auto wanted = [&](std::size_t i) { return which == nullptr || (*which)[i]; };
   for (std::size_t begin = 0; begin < weights_.size();) {
     std::size_t end = begin;
     std::int64_t bytes = 0;
-    do bytes += bytes_to_make(end++);
-    while (end < weights_.size() && bytes + bytes_to_make(end) <= batch_bytes);
+    const auto bytes_of = [&](std::size_t i) { return wanted(i) ? bytes_to_make(i) : 0; };
+    do bytes += bytes_of(end++);
+    while (end < weights_.size() && bytes + bytes_of(end) <= batch_bytes);
     std::vector<std::optional<Result<Made>>> made(end - begin);
     std::exception_ptr thrown;
     std::mutex lock;
     const auto some = [&](std::int64_t first, std::int64_t last, int) {
       try {
-        for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) made[k].emplace(make(begin + k));
+        for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k)
+          if (wanted(begin + k)) made[k].emplace(make(begin + k));
       } catch (...) {
         const std::lock_guard held(lock);
         if (!thrown) thrown = std::current_exception();
@@ -74,6 +77,7 @@ Status Loader::from_checkpoint() {
     }
     if (thrown) std::rethrow_exception(thrown);
     for (std::size_t k = 0; k < made.size(); ++k) {
+      if (!made[k]) continue;
       if (!*made[k]) return std::move(made[k]->error());
       if (Status s = place(begin + k, std::move(**made[k])); !s) return s;
       made[k].reset();
@@ -85,12 +89,14 @@ Status Loader::from_checkpoint() {
   return {};
 }
 
+bool Loader::reads(const Weight& w, Encoding encoding) const { return here_.device->member(w.member).reads(encoding, use_of(w)); }
+
 bool Loader::stays(std::size_t i) const {
   const Weight& w = *weights_[i].weight;
   const WeightSource& source = mapping_.sources[i];
   if (w.spec.role == WeightRole::vector || !source.as_stored() || merge_.changes(i)) return false;
   return std::all_of(source.parts.begin(), source.parts.end(),
-                     [&](const WeightPart& p) { return impl_.device->reads(index_->tensors()[p.tensor].encoding, use_of(w)); });
+                     [&](const WeightPart& p) { return reads(w, index_->tensors()[p.tensor].encoding); });
 }
 
 std::int64_t Loader::bytes_to_make(std::size_t i) const {
@@ -137,7 +143,7 @@ Status Loader::make_of(const WeightSource& source, const Weight& w, Made& made) 
   if (w.spec.role != WeightRole::vector) {
     auto rows = read_weight(data_, mapping_, source, shape_of(w));
     if (!rows) return std::move(rows.error());
-    if (impl_.device->reads(rows->encoding, use_of(w))) {
+    if (reads(w, rows->encoding)) {
       made.rows = std::move(*rows);
       return {};
     }
@@ -152,6 +158,7 @@ Status Loader::make_of(const WeightSource& source, const Weight& w, Made& made) 
 Status Loader::place(std::size_t i, Made made) {
   const WeightSource& source = mapping_.sources[i];
   Weight& w = *weights_[i].weight;
+  here_.device->enter(w.member);
   describe_weight(i);
   if (!made.note.empty()) notes_.push_back(made.note);
   if (made.decoded) ++decoded_[*made.decoded];
@@ -160,15 +167,15 @@ Status Loader::place(std::size_t i, Made made) {
     return set_values(w, std::vector<float>(static_cast<std::size_t>(w.spec.shape.count()), static_cast<float>(*w.spec.default_value)));
   if (made.values) return set_values(w, *made.values);
   if (made.rows) {
-    const Tensor t = own_tensor(impl_, DType::u8, {static_cast<std::int64_t>(made.rows->bytes.size())});
-    impl_.device->write(made.rows->bytes, t);
+    const Tensor t = own_tensor(here_, DType::u8, {static_cast<std::int64_t>(made.rows->bytes.size())});
+    here_.device->write(made.rows->bytes, t);
     return set_rows(w, made.rows->encoding, t.buffer);
   }
   std::vector<RowBlock> blocks;
   const std::int64_t columns = columns_of(w);
   for (const WeightPart& p : source.parts) {
     const TensorInfo& info = index_->tensors()[p.tensor];
-    auto buffer = placed(info);
+    auto buffer = placed(info, w.member);
     if (!buffer) return std::move(buffer.error());
     const std::int64_t rows = info.shape.empty() ? 1 : info.shape[0];
     const std::int64_t row = rows > 0 ? static_cast<std::int64_t>(info.size) / rows : 0;
@@ -226,21 +233,21 @@ void Loader::note_decoded() {
 // ---- on the device
 
 const Buffer* Loader::keep(const Buffer* buffer, const std::shared_ptr<const MappedFile>& file) {
-  impl_.buffers.push_back(buffer);
-  if (std::find(impl_.files.begin(), impl_.files.end(), file) == impl_.files.end()) impl_.files.push_back(file);
+  here_.buffers.push_back(buffer);
+  if (std::find(here_.files.begin(), here_.files.end(), file) == here_.files.end()) here_.files.push_back(file);
   return buffer;
 }
 
-// A tensor's bytes on the device; placed once, however many weights are it or rows of it.
-Result<const Buffer*> Loader::placed(const TensorInfo& info) {
-  const auto known = placed_.find(&info);
+// A tensor's bytes on a device; placed once, however many weights there are it or rows of it.
+Result<const Buffer*> Loader::placed(const TensorInfo& info, int member) {
+  const auto known = placed_.find({&info, member});
   if (known != placed_.end()) return known->second;
   auto bytes = data_.bytes(info);
   if (!bytes) return std::move(bytes.error());
   const auto at = bytes->size > 0 ? static_cast<std::uint64_t>(bytes->data - bytes->owner->data()) : 0;
-  auto buffer = impl_.device->place(bytes->owner, at, static_cast<std::int64_t>(bytes->size));
+  auto buffer = here_.device->place(bytes->owner, at, static_cast<std::int64_t>(bytes->size));
   if (!buffer) return std::move(buffer.error());
-  placed_.emplace(&info, *buffer);
+  placed_.emplace(std::pair(&info, member), *buffer);
   origin_.emplace(*buffer, &info);
   return keep(*buffer, bytes->owner);
 }
@@ -254,9 +261,9 @@ Status Loader::set_blocks(Weight& w, std::vector<RowBlock> blocks) {
     first += b.rows;
   }
   w.matrix.blocks = std::move(blocks);
-  w.matrix.mode = impl_.mode;
+  w.matrix.mode = here_.mode;
   if (w.spec.role != WeightRole::table) return {};         // matrices are prepared when they are packed
-  return impl_.device->prepare(w.matrix, MatrixUse::rows);
+  return here_.device->prepare(w.matrix, MatrixUse::rows);
 }
 
 // Makes `buffer` the rows of w.
@@ -265,8 +272,8 @@ Status Loader::set_rows(Weight& w, Encoding encoding, const Buffer* buffer) {
 }
 
 Status Loader::set_values(Weight& w, std::span<const float> values) {
-  const Tensor t = own_tensor(impl_, DType::f32, w.spec.shape);
-  impl_.device->write(std::as_bytes(values), t);
+  const Tensor t = own_tensor(here_, DType::f32, w.spec.shape);
+  here_.device->write(std::as_bytes(values), t);
   if (w.spec.role != WeightRole::vector) return set_rows(w, Encoding::f32, t.buffer);
   w.tensor = t;
   return {};
@@ -289,7 +296,7 @@ Status Loader::fits(const Pack& pack) const {
       const std::int64_t row[] = {width};
       if (b.row_bytes != stored_bytes(b.encoding, row) || b.rows > left) return wrong("rows of another size");
       if (!b.source && b.offset % 64 != 0) return wrong("rows that are not aligned");
-      if (vector ? b.encoding != Encoding::f32 || b.source : !impl_.device->reads(b.encoding, use_of(w)))
+      if (vector ? b.encoding != Encoding::f32 || b.source : !reads(w, b.encoding))
         return wrong(std::string(name(b.encoding)) + ", which is not read");
       left -= b.rows;
     }
@@ -311,7 +318,7 @@ Result<const Buffer*> Loader::placed(const PackBlock& block, const Pack& pack) {
     if (!bytes) return std::move(bytes.error());
     file = bytes->owner;
   }
-  auto buffer = impl_.device->place(file, block.offset, size);
+  auto buffer = here_.device->place(file, block.offset, size);
   if (!buffer) return std::move(buffer.error());
   packed_.emplace(key, *buffer);
   return keep(*buffer, file);
@@ -348,7 +355,7 @@ Status Loader::write_pack(const std::string& path, const PackKey& key) {
   std::vector<std::byte> bytes;
   const auto add = [&](PackBlock block, const Tensor& t, const void* identity) -> Status {
     bytes.resize(static_cast<std::size_t>(t.size()));
-    if (Status s = impl_.device->read(t, bytes); !s) return s;
+    if (Status s = here_.device->read(t, bytes); !s) return s;
     return writer->add(block, bytes, identity);
   };
   for (std::size_t i = 0; i < weights_.size(); ++i) {
@@ -370,7 +377,7 @@ Status Loader::write_pack(const std::string& path, const PackKey& key) {
       }
     }
   }
-  for (const auto& file : impl_.files)
+  for (const auto& file : here_.files)
     if (Status s = file->intact(); !s) return s;
   return writer->commit(key, notes_);
 }

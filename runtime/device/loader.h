@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/thread_team.h"
@@ -21,10 +22,11 @@ namespace modelc {
 class Loader {
  public:
   // `weights`: of the tree, in the mapping's order. All references outlive the loader.
-  Loader(ModelImpl& impl, std::shared_ptr<const CheckpointIndex> index, const std::vector<NamedParameter>& weights, const Mapping& mapping,
+  Loader(Residence& here, std::shared_ptr<const CheckpointIndex> index, const std::vector<NamedParameter>& weights, const Mapping& mapping,
          const AdapterMerge& merge, const LoadOptions& options, LoadReport& report);
 
-  Status from_checkpoint();
+  // All weights, or those that `which` says.
+  Status from_checkpoint(const std::vector<bool>* which = nullptr);
   // "pack-format" where the pack's blocks are not those of these weights on this device. Nothing is placed before.
   Status fits(const Pack& pack) const;
   Status from_pack(const Pack& pack);                      // of one that fits
@@ -40,6 +42,7 @@ class Loader {
     std::optional<Encoding> decoded, widened;              // from an encoding that no kernel reads; by an adapter
   };
   bool stays(std::size_t i) const;
+  bool reads(const Weight& w, Encoding encoding) const;    // kernels of the weight's device
   std::int64_t bytes_to_make(std::size_t i) const;         // 0: nothing
   Result<Made> make(std::size_t i);                        // from several threads
   Status make_of(const WeightSource& source, const Weight& w, Made& made);
@@ -49,14 +52,14 @@ class Loader {
   void say_progress(std::size_t done);
   void note_decoded();
 
-  Result<const Buffer*> placed(const TensorInfo& info);
+  Result<const Buffer*> placed(const TensorInfo& info, int member);
   Result<const Buffer*> placed(const PackBlock& block, const Pack& pack);
   const Buffer* keep(const Buffer* buffer, const std::shared_ptr<const MappedFile>& file);
   Status set_blocks(Weight& w, std::vector<RowBlock> blocks);
   Status set_rows(Weight& w, Encoding encoding, const Buffer* buffer);
   Status set_values(Weight& w, std::span<const float> values);
 
-  ModelImpl& impl_;
+  Residence& here_;
   std::shared_ptr<const CheckpointIndex> index_;
   const std::vector<NamedParameter>& weights_;
   const Mapping& mapping_;
@@ -65,7 +68,7 @@ class Loader {
   CheckpointData data_;
   LoadReport& report_;
   std::unique_ptr<ThreadTeam> team_;                       // started for the first weights that are worth it
-  std::map<const TensorInfo*, const Buffer*> placed_;
+  std::map<std::pair<const TensorInfo*, int>, const Buffer*> placed_;   // by tensor and member of the device
   std::map<const Buffer*, const TensorInfo*> origin_;
   std::map<std::tuple<std::int64_t, std::uint64_t, std::int64_t>, const Buffer*> packed_;  // by file (-1: the pack), range
   std::set<std::size_t> seen_;

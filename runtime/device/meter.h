@@ -27,7 +27,7 @@ struct Operation {
 
 class MeterDevice final : public Device {
  public:
-  explicit MeterDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+  explicit MeterDevice(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
   // Learns the names of a loaded model's weights and of a state's caches.
   void know(Model& model, const State& state);
@@ -38,6 +38,9 @@ class MeterDevice final : public Device {
   std::string description() const override { return device_->description(); }
   std::string operations() const override { return device_->operations(); }
   bool has_fast_mode() const override { return device_->has_fast_mode(); }
+  int members() const override { return device_->members(); }
+  const Device& member(int i) const override { return device_->member(i); }
+  void enter(int member) override { device_->enter(member); }
   std::string layout() const override { return device_->layout(); }
   Result<const Buffer*> allocate(std::int64_t size) override { return device_->allocate(size); }
   void free(const Buffer* buffer) override { device_->free(buffer); }
@@ -94,7 +97,7 @@ class MeterDevice final : public Device {
   Name of(const Tensor& weight) const;
   Name of(const void* store) const;
 
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;
   std::unordered_map<Place, Name, HashPlace> weights_;     // by where the first row, or the values, lie
   std::unordered_map<const void*, Name> stores_;
   bool noting_ = false;

@@ -29,6 +29,10 @@ std::vector<std::byte> filled(DType dtype, std::int64_t count, double value) {
 
 Model::Model() = default;
 Model::~Model() = default;
+Mode Model::mode() const {
+  assert(impl_ && "a model is used before it is loaded");
+  return impl_->here->mode;
+}
 
 HostView HostView::of(std::span<const float> values, Shape shape) { return {DType::f32, shape, std::as_bytes(values), true}; }
 HostView HostView::of(std::span<const std::int32_t> values, Shape shape) { return {DType::i32, shape, std::as_bytes(values), true}; }
@@ -50,15 +54,17 @@ Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) con
                  std::string(name()) + " declares no context, so that the state's capacity must be given",
                  {},
                  "set StateOptions::capacity"};
+  const std::lock_guard guard(impl_->lock);
   std::unique_ptr<State> state(new State);
   state->device_ = device_;
+  state->moves_ = impl_->moves;
   state->model_ = this;
   state->capacity_ = capacity;
   state->lengths_.assign(static_cast<std::size_t>(options.sequences), 0);
   for (const ModuleTree::NamedState& s : impl_->states) {
     StateSlot slot = *s.slot;
-    if (impl_->mode == Mode::fast && slot.kind == StateSlot::Kind::kv_cache) slot.dtype = slot.kept;
-    auto store = device_->reserve(slot, capacity, options.sequences);
+    if (impl_->here->mode == Mode::fast && slot.kind == StateSlot::Kind::kv_cache) slot.dtype = slot.kept;
+    auto store = impl_->here->device->reserve(slot, capacity, options.sequences);
     if (!store) {
       store.error().notes.push_back("for " + s.name + ": " + grouped(capacity) + " positions, " +
                                     counted(static_cast<std::uint64_t>(options.sequences), "sequence"));
@@ -74,6 +80,7 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
   assert(impl_ && "a model is used before it is loaded");
   assert(index >= 0 && static_cast<std::size_t>(index) < impl_->entries.size());
   const std::lock_guard guard(impl_->lock);
+  Residence& here = *impl_->here;
   const Entry& entry = impl_->entries[static_cast<std::size_t>(index)];
   const std::string where = std::string(name()) + "." + entry.desc->name;
 
@@ -85,6 +92,9 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
                  "keep what the hook sees, and call when the first call has returned; or load the model a second time"};
   if (state != nullptr && state->model_ != this)
     return call_error(where, "state", "the state is another model's", "make it with new_state of this one");
+  if (state != nullptr && state->moves_ != impl_->moves)
+    return call_error(where, "state", "the state was made before the model's modules went to other devices",
+                      "make a new one with new_state");
   if (state == nullptr && !impl_->states.empty() && entry.desc->at != CallAt::none)
     return call_error(where, "state", "the model keeps a state, and none was given", "make one with new_state");
   if (entry.desc->at == CallAt::none) at = {};
@@ -110,31 +120,31 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
   const Batch* advances = entry.desc->advances ? at.batch : nullptr;
   const StepSizes& sizes = ports.sizes();
   const std::int64_t needed = std::max<std::int64_t>(arena_bytes(sizes), 64);
-  if (impl_->arena == nullptr || impl_->arena->size < needed) {
-    if (impl_->arena != nullptr) device_->free(impl_->arena);
-    impl_->arena = nullptr;
-    auto arena = device_->allocate(needed);
+  if (here.arena == nullptr || here.arena->size < needed) {
+    if (here.arena != nullptr) here.device->free(here.arena);
+    here.arena = nullptr;
+    auto arena = here.device->allocate(needed);
     if (!arena) {
       arena.error().help = "a call of fewer tokens needs less: split the prompt";
       return std::move(arena.error());
     }
-    impl_->arena = *arena;
+    here.arena = *arena;
   }
-  impl_->inputs.clear();
-  impl_->outputs.clear();
+  here.inputs.clear();
+  here.outputs.clear();
   std::size_t slot = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Port& port = entry.inputs[i];
-    auto t = impl_->ports.get(slot++, port.desc->dtype, ports.shape_of(port));
+    auto t = here.ports.get(slot++, port.desc->dtype, ports.shape_of(port));
     if (!t) return std::move(t.error());
-    if (inputs[i].given) device_->write(inputs[i].data, *t);
-    else device_->write(filled(t->dtype, t->count(), *port.desc->default_value), *t);
-    impl_->inputs.push_back(*t);
+    if (inputs[i].given) here.device->write(inputs[i].data, *t);
+    else here.device->write(filled(t->dtype, t->count(), *port.desc->default_value), *t);
+    here.inputs.push_back(*t);
   }
   for (const Port& port : entry.outputs) {
-    auto t = impl_->ports.get(slot++, port.desc->dtype, ports.shape_of(port));
+    auto t = here.ports.get(slot++, port.desc->dtype, ports.shape_of(port));
     if (!t) return std::move(t.error());
-    impl_->outputs.push_back(*t);
+    here.outputs.push_back(*t);
   }
 
   if (touched != nullptr)
@@ -148,9 +158,9 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
   try {
     std::vector<LayerHook> hooks;
     for (const auto& h : impl_->hooks) hooks.push_back(h.second);
-    Step step(impl_->memory, {impl_->arena, 0, DType::u8, {impl_->arena->size}}, sizes, at, state, &hooks, impl_->mode == Mode::fast);
-    run(index, step, impl_->inputs, impl_->outputs);
-    done = device_->finish();
+    Step step(here.memory, {here.arena, 0, DType::u8, {here.arena->size}}, sizes, at, state, &hooks, here.mode == Mode::fast);
+    run(index, step, here.inputs, here.outputs);
+    done = here.device->finish();
   } catch (StepFailure& f) { done = std::move(f.error); } catch (const std::bad_alloc&) {
     done = Error{"out-of-memory",
                  where + ": no memory is left for a call of " + counted(static_cast<std::uint64_t>(sizes.tokens()), "token"),
@@ -161,23 +171,23 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
     throw;
   }
   // Weights are read where their files are mapped.
-  for (const auto& file : impl_->files)
+  for (const auto& file : here.files)
     if (Status s = file->intact(); done && !s) done = std::move(s);
   if (touched != nullptr && done) state->commit(*touched, advances);
   if (touched != nullptr && !done) state->rollback(*touched);
   if (!done) return std::move(done.error());
 
   std::vector<HostView> results;
-  impl_->read_back.resize(impl_->outputs.size());
-  for (std::size_t i = 0; i < impl_->outputs.size(); ++i) {
-    const Tensor& t = impl_->outputs[i];
+  here.read_back.resize(here.outputs.size());
+  for (std::size_t i = 0; i < here.outputs.size(); ++i) {
+    const Tensor& t = here.outputs[i];
     const auto size = static_cast<std::size_t>(t.size());
-    if (const std::byte* here = t.host<std::byte>()) {
-      results.push_back({t.dtype, t.shape, {here, size}, true});
+    if (const std::byte* data = t.host<std::byte>()) {
+      results.push_back({t.dtype, t.shape, {data, size}, true});
     } else {
-      impl_->read_back[i].resize(size);
-      if (Status s = device_->read(t, impl_->read_back[i]); !s) return std::move(s.error());
-      results.push_back({t.dtype, t.shape, impl_->read_back[i], true});
+      here.read_back[i].resize(size);
+      if (Status s = here.device->read(t, here.read_back[i]); !s) return std::move(s.error());
+      results.push_back({t.dtype, t.shape, here.read_back[i], true});
     }
   }
   return results;

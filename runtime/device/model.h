@@ -23,6 +23,7 @@
 namespace modelc {
 
 struct ModelImpl;
+class ModuleTree;
 
 // The pack beside a checkpoint (checkpoint/pack.h). use: mapped where there is one and it is of this checkpoint, model,
 // version and layout; where it is not, a note says why and the checkpoint is loaded. write: and written then, or anew.
@@ -38,6 +39,7 @@ struct LoadOptions {
   WeightMap weights = {};                                  // by the model's own names: taken instead of the checkpoint's
   std::vector<std::string> adapters = {};                  // folders of low-rank adapters, merged in this order
   Mode mode = Mode::exact;                                 // of all calls (device/matrix.h says what each is)
+  bool prefer_fast = false;                                // mode fast, where every device of the model has it; else `mode`
   PackUse pack = PackUse::use;
   bool pack_hash = false;                                  // every byte of files and pack is compared, not size and time alone
   std::function<void(const LoadProgress&)> progress = {};  // called after each weight, by the thread that loads
@@ -48,6 +50,8 @@ struct LoadOptions {
   std::shared_ptr<Device> device = {};
   std::vector<PlaceRule> place = {};
   std::map<std::string, std::shared_ptr<Device>> devices = {};   // by the names that lines use: taken instead of opening them
+  // Given the device of all of it, gives what stands in its place: for measurements (meter.h). Such a model is not moved.
+  std::function<std::shared_ptr<Device>(std::shared_ptr<Device>)> around = {};
 };
 // What a load did: one line each ("lm_head.weight = alias of model.embed_tokens.weight"), and figures.
 struct LoadReport {
@@ -153,6 +157,7 @@ class Model : public Module {
 
   const LoadReport& load_report() const { return report_; }
   Device& device() { return *device_; }
+  Mode mode() const;                                       // of all calls
 
  protected:
   // Generated load() calls it on a fresh object: binds every weight (strict, all problems in one Error), computes
@@ -169,6 +174,8 @@ class Model : public Module {
 
  private:
   friend class State;
+  friend class Module;
+  Status move(Module& module, const std::string& device);
   Status load_weights(const CheckpointIndex& checkpoint, const CheckpointRulesData& rules, const CheckpointRulesData& adapter_rules,
                       const LoadOptions& options);
   Result<std::map<std::string, HostTensor>> call_at(const std::string& entry, State* state, StepAt at,

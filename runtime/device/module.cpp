@@ -91,22 +91,27 @@ class ModuleTree::Walker : public MemberVisitor {
 
   void visit(Module& m) {
     m.path_ = path_;
+    module_ = &m;
     m.members(*this);
     tree_.bottom_up_.push_back(&m);
   }
-  void weight(const char* path, Weight& w) override { tree_.weights_.push_back({join_path(path_, path), &w}); }
+  void weight(const char* path, Weight& w) override {
+    tree_.weights_.push_back({join_path(path_, path), &w});
+    tree_.owners_.push_back(module_);
+  }
   void child(const char* path, Module& m) override { Walker(tree_, join_path(path_, path)).visit(m); }
   void element(const char* path, std::int64_t i, Module& m) override {
     Walker(tree_, join_path(path_, join_path(path, std::to_string(i)))).visit(m);
   }
   void state(const char* name, StateSlot& s) override {
     s.index = static_cast<int>(tree_.states_.size());
-    tree_.states_.push_back({join_path(path_, name), &s});
+    tree_.states_.push_back({join_path(path_, name), &s, module_});
   }
 
  private:
   ModuleTree& tree_;
   std::string path_;
+  Module* module_ = nullptr;
 };
 
 ModuleTree::ModuleTree(Module& root) { Walker(*this, "").visit(root); }

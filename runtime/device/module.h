@@ -12,13 +12,15 @@
 #include <vector>
 
 #include "runtime/abi/dtype.h"
+#include "runtime/base/result.h"
 #include "runtime/device/matrix.h"
 #include "runtime/tensor/tensor.h"
 
 namespace modelc {
 
-class Module;
 class Binder;
+class Model;
+class Module;
 class Step;
 
 // What a weight is used for: by a product, by rows (take), or anything else. The first two stay as stored.
@@ -41,6 +43,7 @@ struct Weight {
   WeightSpec spec = {};
   Tensor tensor = {};                                      // vector role: the values, f32
   Matrix matrix = {};                                      // matrix and table roles: rows along the last axis, one result
+  int member = 0;                                          // which of the model's devices it is on
   std::string source = {};                                 // where it came from: "model.safetensors: lm_head.weight",
                                                            // "alias of model.embed_tokens.weight", "default 1"
   explicit operator bool() const { return tensor || !matrix.blocks.empty(); }
@@ -58,6 +61,7 @@ struct StateSlot {
   DType dtype = DType::f32;                                // of the elements
   DType kept = DType::f16;                                 // of a kv_cache in fast mode: what `policy` says of caches
   int index = -1;
+  int member = 0;                                          // which of the model's devices it is on
 };
 // A value that depends on constants, vectors and the batch alone, computed once a step and shared by instances whose
 // inputs are equal; numbered when the weights are bound.
@@ -89,11 +93,17 @@ class Module {
   virtual const char* type_name() const = 0;                           // "LlamaAttention"
   const std::string& qualified_name() const { return path_; }          // "model.layers.0.self_attn"; "" for the root
   int member() const { return member_; }                               // which of the model's devices it is on (Device::enter)
+  void set_member(int member) { member_ = member; }                    // the runtime's: generated code and users call to()
 
   std::vector<NamedModule> children();                                 // direct ones; lists flattened: "layers.0"
   std::vector<NamedModule> descendants();                              // all below, depth first, in declared order
   std::vector<NamedParameter> local_parameters();                      // own weights
   std::vector<NamedParameter> parameters();                            // own, then of all descendants
+
+  // Moves a loaded module and all below it to a device ("vulkan:0", "cpu"): their weights are loaded again there, from where the model
+  // was loaded. States made before are refused by later calls. Where it fails ("device-name" and the device's own kinds; "placement" for
+  // a module that a product joins with one elsewhere) all stays where it was.
+  Status to(const std::string& device);
 
   virtual void members(MemberVisitor& v) = 0;                          // generated
   // Generated, when the module has packed products or step values: runs after its weights (and children's) are there.
@@ -101,8 +111,9 @@ class Module {
 
  private:
   friend class ModuleTree;
-  friend class Placement;
+  friend class Model;
   std::string path_;
+  Model* model_ = nullptr;                                             // whose tree it is in, once that is loaded
   int member_ = 0;
 };
 

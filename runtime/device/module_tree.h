@@ -13,6 +13,7 @@ class ModuleTree {
   struct NamedState {
     std::string name;
     StateSlot* slot;
+    Module* of;
   };
 
   // The modules stay where they are as long as the tree is used.
@@ -21,11 +22,14 @@ class ModuleTree {
   const std::vector<Module*>& bottom_up() const { return bottom_up_; }      // children before their parents
   const std::vector<NamedParameter>& weights() const { return weights_; }   // in declared order, depth first
   const std::vector<NamedState>& states() const { return states_; }
+  // Whose weight weights()[i] is.
+  Module& owner(std::size_t i) const { return *owners_[i]; }
 
  private:
   class Walker;
   std::vector<Module*> bottom_up_;
   std::vector<NamedParameter> weights_;
+  std::vector<Module*> owners_;
   std::vector<NamedState> states_;
 };
 

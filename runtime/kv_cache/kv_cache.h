@@ -121,6 +121,7 @@ class State {
 
   std::shared_ptr<Device> device_;                         // before the stores, which free their memory
   const Model* model_ = nullptr;                           // whose state it is: another model's call refuses it
+  std::int64_t moves_ = 0;                                 // of the model when it was made
   std::vector<std::unique_ptr<StateStore>> stores_;
   std::vector<std::int64_t> lengths_;
   std::int64_t capacity_ = 0;

@@ -244,11 +244,8 @@ void print_text(const Options& o, Model& m, const Outcome& r) {
 
 int run_bench(const Options& o, const ModelFactory& factory) {
   Options options = o;
-  auto device = open_device(o.device, o.load.cpu, o.vulkan);
-  if (!device) return fail(device.error());
-  const auto meter = std::make_shared<MeterDevice>(std::move(*device));
-  options.load.device = meter;
-  options.device.clear();                                  // load() would open it without the meter
+  std::shared_ptr<MeterDevice> meter;
+  options.load.around = [&meter](std::shared_ptr<Device> device) { return meter = std::make_shared<MeterDevice>(std::move(device)); };
   const auto begin = Clock::now();
   auto loaded = load(options, factory);
   if (!loaded) return 1;
@@ -286,7 +283,8 @@ int run_bench(const Options& o, const ModelFactory& factory) {
   getrusage(RUSAGE_SELF, &usage);
   r.peak_bytes = static_cast<double>(usage.ru_maxrss) * 1024;
   const std::vector<Tensor> weights = weights_of(m);
-  const bool on_cpu = o.device.empty() || o.device == "cpu";
+  // The machine's limits are the CPU's, where it is what computes.
+  const bool on_cpu = std::all_of(weights.begin(), weights.end(), [](const Tensor& t) { return t.host<std::byte>() != nullptr; });
   if (on_cpu) r.limits = measure_cpu_limits(weights, o.load.cpu);
   for (std::int64_t i = 0; i < o.bench_repeat; ++i) {
     auto prefill = run.prefill();

@@ -80,11 +80,10 @@ std::optional<Loaded> load(const Options& o, const ModelFactory& factory) {
     }
     options.device = std::move(*device);
   }
-  // What compares is exact unless it is asked; what people wait for is fast, where the device (the CPU, when there is none yet) is.
+  // What compares is exact unless it is asked; what people wait for is fast, where the devices are.
   const bool waited_for = o.command == Command::generate || o.command == Command::bench;
-  const bool has_fast = !options.device || options.device->has_fast_mode();
-  options.mode = o.mode.value_or(waited_for && has_fast ? Mode::fast : Mode::exact);
-  loaded.mode = options.mode;
+  options.mode = o.mode.value_or(Mode::exact);
+  options.prefer_fast = !o.mode && waited_for;
   if (isatty(STDERR_FILENO) == 1) options.progress = [&line](const LoadProgress& p) { line(p); };
   auto model = factory.load(*loaded.checkpoint, options);
   line.clear();
@@ -93,6 +92,7 @@ std::optional<Loaded> load(const Options& o, const ModelFactory& factory) {
     return std::nullopt;
   }
   loaded.model = std::move(*model);
+  loaded.mode = loaded.model->mode();
   for (const std::string& note : loaded.model->load_report().notes) std::fprintf(stderr, "note: %s\n", note.c_str());
   return loaded;
 }
