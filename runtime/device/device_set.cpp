@@ -83,11 +83,14 @@ DeviceSet::Shared& DeviceSet::shared(const Tensor& t) { return *static_cast<Shar
 
 namespace {
 
-// Bytes of a tensor in its buffer, to whole words: what a device copies at least. Tensors lie apart by more.
+// Bytes of a tensor in its buffer, to whole words: what a device copies at least.
 struct Range {
   std::int64_t begin, end;
+  bool partly;                                             // a word of it holds bytes of something else
   explicit Range(const Tensor& t)
-      : begin(t.offset / 4 * 4), end(std::max(begin, std::min((t.offset + t.size() + 3) / 4 * 4, t.buffer->size))) {}
+      : begin(t.offset / 4 * 4),
+        end(std::max(begin, std::min((t.offset + t.size() + 3) / 4 * 4, t.buffer->size))),
+        partly(begin != t.offset || (end != t.offset + t.size() && t.size() > 0)) {}
 };
 
 void must(Status s) {
@@ -209,11 +212,13 @@ void DeviceSet::write(std::span<const std::byte> from, const Tensor& t) {
   if (from.empty()) return;
   Shared& b = shared(t);
   const Range r(t);
+  if (r.partly)
+    if (Status s = bring(b, r.begin, r.end, b.home); !s) throw StepFailure{std::move(s.error())};
   b.where.wrote(r.begin, r.end, b.home);
   for (int i = 0; i < members(); ++i) {
     Tensor own = t;
     own.buffer = b.copies[static_cast<std::size_t>(i)];
-    if (i != b.home && (own.buffer == nullptr || t.size() > small_write)) continue;
+    if (i != b.home && (own.buffer == nullptr || t.size() > small_write || r.partly)) continue;
     device(i).write(from, own);
     b.where.brought(r.begin, r.end, i);
   }
@@ -221,12 +226,15 @@ void DeviceSet::write(std::span<const std::byte> from, const Tensor& t) {
 
 // ---- operations
 
-// Begins the step on a member that has not been used in it.
 class DeviceSet::On {
  public:
   On(DeviceSet& set, int member) : device(set.device(member)), set_(set), member_(member) {
-    const auto i = static_cast<std::size_t>(member);
-    ++set.runs_[i];
+    ++set.runs_[static_cast<std::size_t>(member)];
+  }
+  // Before an operation that reads the batch: what a step begins with is told to a member when that first needs it.
+  void begin() {
+    DeviceSet& set = set_;
+    const auto i = static_cast<std::size_t>(member_);
     if (set.begun_[i]) return;
     set.begun_[i] = true;
     BatchTensors fields = set.fields_;
@@ -251,7 +259,7 @@ class DeviceSet::On {
     assert(t.buffer != nullptr && t.buffer->owner == &set_);
     Shared& b = shared(t);
     const Range r(t);
-    if (reads) must(set_.bring(b, r.begin, r.end, member_));
+    if (reads || (writes && r.partly)) must(set_.bring(b, r.begin, r.end, member_));
     auto copy = set_.copy_on(b, member_);
     if (!copy) throw StepFailure{std::move(copy.error())};
     if (writes) b.where.wrote(r.begin, r.end, member_);
@@ -372,17 +380,20 @@ void DeviceSet::rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pair
 }
 void DeviceSet::append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) {
   On run(*this, home_of(cache));
+  run.begin();
   const Tensor keys = run.in(k);
   run.device.append(cache, keys, run.in(v), at);
 }
 void DeviceSet::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
   On run(*this, home_of(cache));
+  run.begin();
   const Tensor from = run.in(q);
   const AttendArgs own = on(args, run);
   run.device.attend(from, cache, at, own, run.out(out));
 }
 void DeviceSet::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) {
   On run(*this, at_);
+  run.begin();
   const Tensor from = run.in(q), keys = run.in(k), values = run.in(v);
   const AttendArgs own = on(args, run);
   run.device.attend(from, keys, values, at, own, run.out(out));

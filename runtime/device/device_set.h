@@ -100,7 +100,7 @@ class DeviceSet final : public Device {
   std::vector<std::uint64_t> runs_;                        // operations, by member
   std::uint64_t transfers_ = 0, transferred_ = 0;          // and their bytes
   std::vector<std::byte> staging_;
-  // The step under way: begun on a member when it is first used in it.
+  // The step under way, and the members that know its batch.
   std::vector<bool> begun_;
   const Batch* batch_ = nullptr;
   StepSizes sizes_;

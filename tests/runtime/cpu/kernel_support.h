@@ -18,6 +18,7 @@
 #include "runtime/encoding/convert.h"
 #include "runtime/cpu/isa.h"
 #include "runtime/device/device.h"
+#include "runtime/device/device_set.h"
 #include "runtime/device/map.h"
 #include "runtime/encoding/decode.h"
 #ifdef MODELC_VULKAN
@@ -36,6 +37,27 @@ inline void on_every_cpu(const std::function<void(Device&)>& check) {
       CAPTURE(description);
       check(**device);
     }
+}
+
+// Several devices as one (device_set.h): two CPUs; and Vulkan with a CPU, where there is Vulkan. Tensors of a test are on one and the
+// other in turn.
+inline void on_every_set(const std::function<void(Device&)>& check, bool vulkan) {
+  const auto one = [] { return std::shared_ptr<Device>(std::move(*open_cpu({.threads = 1}))); };
+  std::vector<DeviceSet::Member> members = {{"first", one()}, {"second", one()}};
+  if (vulkan) {
+    static const std::shared_ptr<Device> device = [] {
+      auto d = open_vulkan({});
+      return d ? std::shared_ptr<Device>(std::move(*d)) : nullptr;
+    }();
+    if (device == nullptr) return;
+    members[0].device = device;
+  }
+  DeviceSet set(std::move(members));
+  const std::string description = set.description();
+  CAPTURE(description);
+  check(set);
+  const Status done = set.finish();
+  if (!done) FAIL_CHECK(done.error().text());
 }
 
 // The first Vulkan device: as it is, without optional features, and with limits so small that what fits one binding, or
@@ -64,7 +86,10 @@ inline const std::vector<std::shared_ptr<Device>>& vulkan_test_devices() {
 inline void on_every_device(const std::function<void(Device&)>& check) {
   const char* only = std::getenv("MODELC_TEST_DEVICES");   // "cpu" or "vulkan"; both unless set
   const std::string wanted = only != nullptr ? only : "";
-  if (wanted != "vulkan") on_every_cpu(check);
+  if (wanted != "vulkan") {
+    on_every_cpu(check);
+    on_every_set(check, false);
+  }
   if (wanted == "cpu") return;
   int number = 0;
   for (const auto& device : vulkan_test_devices()) {
@@ -74,6 +99,7 @@ inline void on_every_device(const std::function<void(Device&)>& check) {
     const Status done = device->finish();
     if (!done) FAIL_CHECK(done.error().text());
   }
+  on_every_set(check, true);
 }
 
 // Those that carry out Mode::fast.
@@ -163,6 +189,7 @@ class Tensors {
   Tensor bytes_of(DType dtype, Shape shape, std::span<const std::byte> bytes, std::int64_t shift = 0) {
     shift = placed(shift);
     Tensor t{nullptr, shift, dtype, shape};
+    device_.enter(static_cast<int>(buffers_.size()) % device_.members());
     auto b = device_.allocate(shift + t.size() + 1);
     REQUIRE(b.ok());
     t.buffer = *b;

@@ -220,11 +220,12 @@ TEST_CASE("linear, fast: codes at their ends fit the sums") {
           std::vector<std::size_t> scales = {encoding == Encoding::q6_k ? 208u : 0u};
           if (encoding == Encoding::q4_1 || encoding == Encoding::q5_1 || encoding == Encoding::q4_k || encoding == Encoding::q5_k)
             scales.push_back(2);
-          std::memset(b.data.host<std::byte>(), fill, static_cast<std::size_t>(blocks * bytes));
+          std::vector<std::byte> rows(static_cast<std::size_t>(blocks * bytes), std::byte(fill));
           const std::uint16_t scale = f16_from_f32(1.0F / 128);
           for (std::int64_t i = 0; i < blocks; ++i)
-            for (const std::size_t at : scales) std::memcpy(b.data.host<std::byte>() + i * bytes + at, &scale, 2);
-          REQUIRE(decode(encoding, b.data.host<std::byte>(), p.weights[0]));
+            for (const std::size_t at : scales) std::memcpy(rows.data() + i * bytes + static_cast<std::int64_t>(at), &scale, 2);
+          device.write(rows, b.data);
+          REQUIRE(decode(encoding, rows.data(), p.weights[0]));
           p.matrix.mode = Mode::fast;
           for (const float x : {1.0F, -1.0F}) {
             const std::vector<float> all(static_cast<std::size_t>(m * k), x);
