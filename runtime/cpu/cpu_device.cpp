@@ -19,7 +19,7 @@ Result<std::unique_ptr<Device>> open_cpu(const CpuOptions& options) {
                  "cannot run with " + std::to_string(options.threads) + " threads",
                  {},
                  "give a number from 1, or 0 for one per processor"};
-  return std::unique_ptr<Device>(std::make_unique<cpu::CpuDevice>(**kernels, options.threads));
+  return std::unique_ptr<Device>(std::make_unique<cpu::CpuDevice>(**kernels, options));
 }
 
 namespace cpu {
@@ -30,12 +30,19 @@ std::int64_t width_of(const Tensor& t) { return t.shape.rank() == 0 ? 1 : t.shap
 
 }  // namespace
 
-CpuDevice::CpuDevice(const Kernels& kernels, int threads) : kernels_(kernels), team_(threads) {
+CpuDevice::CpuDevice(const Kernels& kernels, const CpuOptions& options)
+    : kernels_(kernels), team_(options.threads), largest_buffer_(options.largest_buffer) {
   scratch_.resize(static_cast<std::size_t>(team_.size()));
 }
 
 std::string CpuDevice::description() const {
   return "CPU, " + counted(static_cast<std::uint64_t>(team_.size()), "thread") + ", " + kernels_.isa;
+}
+
+Result<const Buffer*> CpuDevice::allocate(std::int64_t size) {
+  if (size > largest_buffer_)
+    return Error{"tensor-size", "a tensor of " + grouped(size) + " bytes; a buffer has at most " + grouped(largest_buffer_), {}, {}};
+  return buffers_.allocate(size);
 }
 
 Result<const Buffer*> CpuDevice::place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) {
@@ -45,6 +52,8 @@ Result<const Buffer*> CpuDevice::place(std::shared_ptr<const MappedFile> file, s
                      " of them from " + grouped(at) + " on",
                  {},
                  {}};
+  if (size > largest_buffer_)
+    return Error{"tensor-size", "a tensor of " + grouped(size) + " bytes; a buffer has at most " + grouped(largest_buffer_), {}, {}};
   file->will_need(at, static_cast<std::size_t>(size));
   return buffers_.adopt(std::move(file), at, size);
 }

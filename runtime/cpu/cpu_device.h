@@ -46,11 +46,12 @@ struct RoundedRows {
 
 class CpuDevice final : public Device {
  public:
-  CpuDevice(const Kernels& kernels, int threads);
+  CpuDevice(const Kernels& kernels, const CpuOptions& options);
 
   std::string description() const override;
   bool has_fast_mode() const override { return true; }
-  Result<const Buffer*> allocate(std::int64_t size) override { return buffers_.allocate(size); }
+  Result<const Buffer*> allocate(std::int64_t size) override;
+  std::int64_t largest_buffer() const override { return largest_buffer_; }
   void free(const Buffer* buffer) override { buffers_.free(buffer); }
   Result<const Buffer*> place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) override;
   Status read(const Tensor& t, std::span<std::byte> to) override;
@@ -110,6 +111,7 @@ class CpuDevice final : public Device {
 
   const Kernels& kernels_;
   ThreadTeam team_;
+  const std::int64_t largest_buffer_;
   Buffers buffers_{this};
   std::mutex lock_;                                        // of what follows: models may share the device
   std::vector<Scratch> scratch_;                           // one a worker

@@ -97,6 +97,8 @@ class Device {
 
   // ---- memory. Buffers live until freed or until the device goes.
   virtual Result<const Buffer*> allocate(std::int64_t size) = 0;
+  // Bytes of the largest buffer that there can be. Weights that are larger come in several, by rows.
+  virtual std::int64_t largest_buffer() const { return INT64_MAX; }
   // What was enqueued before may still use it: a device that runs behind keeps the memory until that is done.
   virtual void free(const Buffer* buffer) = 0;
   // Bytes [at, at + size) of a file as a buffer of that size, read by kernels and written by none. The CPU uses them
@@ -187,6 +189,7 @@ class Device {
 struct CpuOptions {
   int threads = 0;                                         // 0: one per core the process may use
   std::string isa = {};                                    // "": the best; or a name that isa.h knows: "avx2"
+  std::int64_t largest_buffer = INT64_MAX;                 // for tests: as a device whose buffers have a limit
 };
 Result<std::unique_ptr<Device>> open_cpu(const CpuOptions& options);      // runtime/cpu
 

@@ -228,9 +228,7 @@ void DeviceSet::write(std::span<const std::byte> from, const Tensor& t) {
 
 class DeviceSet::On {
  public:
-  On(DeviceSet& set, int member) : device(set.device(member)), set_(set), member_(member) {
-    ++set.runs_[static_cast<std::size_t>(member)];
-  }
+  On(DeviceSet& set, int member) : device(set.device(member)), set_(set), member_(member) { ++set.runs_[static_cast<std::size_t>(member)]; }
   // Before an operation that reads the batch: what a step begins with is told to a member when that first needs it.
   void begin() {
     DeviceSet& set = set_;

@@ -166,21 +166,24 @@ Status Loader::place(std::size_t i, Made made) {
   if (source.kind == WeightSource::Kind::default_value)
     return set_values(w, std::vector<float>(static_cast<std::size_t>(w.spec.shape.count()), static_cast<float>(*w.spec.default_value)));
   if (made.values) return set_values(w, *made.values);
-  if (made.rows) {
-    const Tensor t = own_tensor(here_, DType::u8, {static_cast<std::int64_t>(made.rows->bytes.size())});
-    here_.device->write(made.rows->bytes, t);
-    return set_rows(w, made.rows->encoding, t.buffer);
-  }
+  if (made.rows) return set_rows(w, made.rows->encoding, made.rows->bytes);
   std::vector<RowBlock> blocks;
   const std::int64_t columns = columns_of(w);
   for (const WeightPart& p : source.parts) {
     const TensorInfo& info = index_->tensors()[p.tensor];
-    auto buffer = placed(info, w.member);
-    if (!buffer) return std::move(buffer.error());
+    auto pieces = placed(info, w);
+    if (!pieces) return std::move(pieces.error());
+    // A row of the tensor holds so many elements: whole rows of the matrix.
     const std::int64_t rows = info.shape.empty() ? 1 : info.shape[0];
-    const std::int64_t row = rows > 0 ? static_cast<std::int64_t>(info.size) / rows : 0;
     const std::int64_t width = rows > 0 ? info.elements() / rows : 0;
-    blocks.push_back(block_of(info.encoding, columns > 0 ? p.rows * width / columns : 0, columns, *buffer, p.first * row));
+    const auto row_of = [&](std::int64_t tensor_row) { return columns > 0 ? tensor_row * width / columns : 0; };
+    const std::int64_t row[] = {columns};
+    const std::int64_t row_bytes = stored_bytes(info.encoding, row).value_or(0);
+    for (const Piece& piece : *pieces) {
+      const std::int64_t begin = std::max(row_of(p.first), piece.first);
+      const std::int64_t end = std::min(row_of(p.first + p.rows), piece.first + piece.rows);
+      if (begin < end) blocks.push_back(block_of(info.encoding, end - begin, columns, piece.buffer, (begin - piece.first) * row_bytes));
+    }
   }
   return set_blocks(w, std::move(blocks));
 }
@@ -238,18 +241,35 @@ const Buffer* Loader::keep(const Buffer* buffer, const std::shared_ptr<const Map
   return buffer;
 }
 
-// A tensor's bytes on a device; placed once, however many weights there are it or rows of it.
-Result<const Buffer*> Loader::placed(const TensorInfo& info, int member) {
-  const auto known = placed_.find({&info, member});
-  if (known != placed_.end()) return known->second;
+// How many rows of the weight's matrix go into one buffer of its device: what is taken together stays together.
+std::int64_t Loader::rows_of_buffer(const Weight& w, std::int64_t row_bytes) const {
+  const std::int64_t together =
+      w.spec.role == WeightRole::table && w.spec.shape.rank() > 2 && w.spec.shape[0] > 0 ? rows_of(w) / w.spec.shape[0] : 1;
+  const std::int64_t unit = std::max<std::int64_t>(together * row_bytes, 1);
+  return std::max<std::int64_t>(here_.device->member(w.member).largest_buffer() / unit, 1) * together;
+}
+
+// A tensor's bytes on the weight's device; placed once, however many weights there are it or rows of it.
+Result<std::span<const Loader::Piece>> Loader::placed(const TensorInfo& info, const Weight& w) {
+  const auto known = placed_.find({&info, w.member});
+  if (known != placed_.end()) return std::span<const Piece>(known->second);
   auto bytes = data_.bytes(info);
   if (!bytes) return std::move(bytes.error());
   const auto at = bytes->size > 0 ? static_cast<std::uint64_t>(bytes->data - bytes->owner->data()) : 0;
-  auto buffer = here_.device->place(bytes->owner, at, static_cast<std::int64_t>(bytes->size));
-  if (!buffer) return std::move(buffer.error());
-  placed_.emplace(std::pair(&info, member), *buffer);
-  origin_.emplace(*buffer, &info);
-  return keep(*buffer, bytes->owner);
+  const std::int64_t rows = columns_of(w) > 0 ? info.elements() / columns_of(w) : 0;
+  const std::int64_t row_bytes = rows > 0 ? static_cast<std::int64_t>(bytes->size) / rows : 0;
+  std::vector<Piece> pieces;
+  for (std::int64_t first = 0, step = rows_of_buffer(w, row_bytes); first < std::max<std::int64_t>(rows, 1); first += step) {
+    const std::int64_t n = std::min(step, rows - first);
+    auto buffer = here_.device->place(bytes->owner, at + static_cast<std::uint64_t>(first * row_bytes), n * row_bytes);
+    if (!buffer) return std::move(buffer.error());
+    PackBlock from;
+    from.source = info.file;
+    from.offset = info.offset + static_cast<std::uint64_t>(first * row_bytes);
+    origin_.emplace(*buffer, from);
+    pieces.push_back({first, n, keep(*buffer, bytes->owner)});
+  }
+  return std::span<const Piece>(placed_.emplace(std::pair(&info, w.member), std::move(pieces)).first->second);
 }
 
 // Makes the blocks, one below the other, the rows of w, a matrix or a table.
@@ -266,15 +286,24 @@ Status Loader::set_blocks(Weight& w, std::vector<RowBlock> blocks) {
   return here_.device->prepare(w.matrix, MatrixUse::rows);
 }
 
-// Makes `buffer` the rows of w.
-Status Loader::set_rows(Weight& w, Encoding encoding, const Buffer* buffer) {
-  return set_blocks(w, {block_of(encoding, rows_of(w), columns_of(w), buffer, 0)});
+// Makes copies of these bytes the rows of w.
+Status Loader::set_rows(Weight& w, Encoding encoding, std::span<const std::byte> bytes) {
+  const std::int64_t row[] = {columns_of(w)};
+  const std::int64_t row_bytes = stored_bytes(encoding, row).value_or(0), rows = rows_of(w), step = rows_of_buffer(w, row_bytes);
+  std::vector<RowBlock> blocks;
+  for (std::int64_t first = 0; first < std::max<std::int64_t>(rows, 1); first += step) {
+    const std::int64_t n = std::min(step, rows - first);
+    const Tensor t = own_tensor(here_, DType::u8, {n * row_bytes});
+    here_.device->write(bytes.subspan(static_cast<std::size_t>(first * row_bytes), static_cast<std::size_t>(n * row_bytes)), t);
+    blocks.push_back(block_of(encoding, n, columns_of(w), t.buffer, 0));
+  }
+  return set_blocks(w, std::move(blocks));
 }
 
 Status Loader::set_values(Weight& w, std::span<const float> values) {
+  if (w.spec.role != WeightRole::vector) return set_rows(w, Encoding::f32, std::as_bytes(values));
   const Tensor t = own_tensor(here_, DType::f32, w.spec.shape);
   here_.device->write(std::as_bytes(values), t);
-  if (w.spec.role != WeightRole::vector) return set_rows(w, Encoding::f32, t.buffer);
   w.tensor = t;
   return {};
 }
@@ -296,6 +325,8 @@ Status Loader::fits(const Pack& pack) const {
       const std::int64_t row[] = {width};
       if (b.row_bytes != stored_bytes(b.encoding, row) || b.rows > left) return wrong("rows of another size");
       if (!b.source && b.offset % 64 != 0) return wrong("rows that are not aligned");
+      if (b.rows * b.row_bytes > here_.device->member(w.member).largest_buffer())
+        return wrong("more rows than a buffer of the device takes");
       if (vector ? b.encoding != Encoding::f32 || b.source : !reads(w, b.encoding))
         return wrong(std::string(name(b.encoding)) + ", which is not read");
       left -= b.rows;
@@ -369,8 +400,8 @@ Status Loader::write_pack(const std::string& path, const PackKey& key) {
     for (const RowBlock& b : w.matrix.blocks) {
       PackBlock block{b.encoding, b.rows, b.row_bytes, {}, 0};
       if (const auto from = origin_.find(b.data.buffer); from != origin_.end()) {
-        block.source = from->second->file;
-        block.offset = from->second->offset + static_cast<std::uint64_t>(b.data.offset);
+        block.source = from->second.source;
+        block.offset = from->second.offset + static_cast<std::uint64_t>(b.data.offset);
         writer->refer(block);
       } else if (Status s = add(block, b.data, b.data.buffer); !s) {  // made blocks fill their buffers
         return s;

@@ -52,11 +52,17 @@ class Loader {
   void say_progress(std::size_t done);
   void note_decoded();
 
-  Result<const Buffer*> placed(const TensorInfo& info, int member);
+  // Rows [first, first + rows) of a tensor in a buffer of its own: all, unless the device has no buffer so large.
+  struct Piece {
+    std::int64_t first, rows;
+    const Buffer* buffer;
+  };
+  std::int64_t rows_of_buffer(const Weight& w, std::int64_t row_bytes) const;
+  Result<std::span<const Piece>> placed(const TensorInfo& info, const Weight& w);
   Result<const Buffer*> placed(const PackBlock& block, const Pack& pack);
   const Buffer* keep(const Buffer* buffer, const std::shared_ptr<const MappedFile>& file);
   Status set_blocks(Weight& w, std::vector<RowBlock> blocks);
-  Status set_rows(Weight& w, Encoding encoding, const Buffer* buffer);
+  Status set_rows(Weight& w, Encoding encoding, std::span<const std::byte> bytes);
   Status set_values(Weight& w, std::span<const float> values);
 
   Residence& here_;
@@ -68,8 +74,8 @@ class Loader {
   CheckpointData data_;
   LoadReport& report_;
   std::unique_ptr<ThreadTeam> team_;                       // started for the first weights that are worth it
-  std::map<std::pair<const TensorInfo*, int>, const Buffer*> placed_;   // by tensor and member of the device
-  std::map<const Buffer*, const TensorInfo*> origin_;
+  std::map<std::pair<const TensorInfo*, int>, std::vector<Piece>> placed_;   // by tensor and member of the device
+  std::map<const Buffer*, PackBlock> origin_;              // where in the files what was placed begins
   std::map<std::tuple<std::int64_t, std::uint64_t, std::int64_t>, const Buffer*> packed_;  // by file (-1: the pack), range
   std::set<std::size_t> seen_;
   std::vector<std::string> notes_;                         // of what was found in the bytes; a pack keeps them

@@ -43,6 +43,7 @@ class MeterDevice final : public Device {
   void enter(int member) override { device_->enter(member); }
   std::string layout() const override { return device_->layout(); }
   Result<const Buffer*> allocate(std::int64_t size) override { return device_->allocate(size); }
+  std::int64_t largest_buffer() const override { return device_->largest_buffer(); }
   void free(const Buffer* buffer) override { device_->free(buffer); }
   Result<const Buffer*> place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) override {
     return device_->place(std::move(file), at, size);

@@ -85,6 +85,10 @@ Result<const Buffer*> VulkanDevice::allocate(std::int64_t size) {
   return static_cast<const Buffer*>(*b);
 }
 
+std::int64_t VulkanDevice::largest_buffer() const {
+  return static_cast<std::int64_t>(c_->plan.largest_tensor - std::min<std::uint64_t>(c_->plan.largest_tensor, c_->plan.alignment));
+}
+
 void VulkanDevice::free(const Buffer* buffer) {
   assert(buffer != nullptr && buffer->owner == this);
   recorder_->retire(gpu(buffer));

@@ -25,6 +25,7 @@ class VulkanDevice final : public Device {
   std::string description() const override;
   std::string operations() const override;
   Result<const Buffer*> allocate(std::int64_t size) override;
+  std::int64_t largest_buffer() const override;
   void free(const Buffer* buffer) override;
   Result<const Buffer*> place(std::shared_ptr<const MappedFile> file, std::uint64_t at, std::int64_t size) override;
   Status read(const Tensor& t, std::span<std::byte> to) override;

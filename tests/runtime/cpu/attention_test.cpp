@@ -76,7 +76,8 @@ class Fed {
         cache_(static_cast<KvCache&>(*store_)) {
     // What a cache has never been given may be anything.
     for (const Buffer* b : {cache_.keys.buffer, cache_.values.buffer})
-      const_cast<Device*>(b->owner)->write(std::vector<std::byte>(static_cast<std::size_t>(b->size), std::byte{0xFF}), {b, 0, DType::u8, {b->size}});
+      const_cast<Device*>(b->owner)->write(std::vector<std::byte>(static_cast<std::size_t>(b->size), std::byte{0xFF}),
+                                           {b, 0, DType::u8, {b->size}});
   }
   struct Piece {
     int slot;

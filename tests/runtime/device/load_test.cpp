@@ -273,3 +273,43 @@ TEST_CASE("a tied head: absent, there and equal, there and different") {
     CHECK(contains(different.error().help, "turn the alias off in the config"));
   }
 }
+
+TEST_CASE("weights that are larger than a buffer may be come in several, by rows, to the same bits") {
+  const TemporaryFolder folder;
+  write_checkpoint(folder, random_weights());
+  const auto ids = random_tokens(6);
+  const auto run = [&](handwritten::Llama& llama) {
+    auto state = good(llama.new_state({.sequences = 1, .capacity = 8}));
+    std::vector<float> out;
+    for (const std::int32_t id : ids) {
+      const Segment one{0, 1};
+      const Batch batch = good(Batch::make(*state, {&one, 1}, Outputs::all));
+      const auto logits = good(llama.forward(*state, {&id, 1}, batch));
+      out.insert(out.end(), logits.begin(), logits.end());
+    }
+    return out;
+  };
+  const auto whole = load_llama(folder.path());
+  LoadOptions small;
+  small.cpu.largest_buffer = 3000;                         // embed_tokens has 8,192 bytes: rows of 128, 23 to a buffer
+  const auto llama = load_llama(folder.path(), small);
+  const auto& rows = llama->model.embed_tokens.weight.matrix.blocks;
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].rows == 23);
+  CHECK(rows[2].first == 46);
+  CHECK(rows[2].rows == 18);
+  CHECK(run(*llama) == run(*whole));
+  // Those that are made (given, here in another type) as well as those that stay in the file.
+  small.weights.emplace("model.embed_tokens.weight", good(WeightValue::of(std::vector<float>(64 * 32, 0.25F), TensorShape{64, 32})));
+  const auto given = load_llama(folder.path(), small);
+  CHECK(given->model.embed_tokens.weight.matrix.blocks.size() == 3);
+  LoadOptions plain;
+  plain.weights = small.weights;
+  CHECK(run(*given) == run(*load_llama(folder.path(), plain)));
+  // One row that no buffer holds is said, with its size.
+  small.cpu.largest_buffer = 100;
+  const auto none = handwritten::Llama::load(folder.path(), small);
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().kind == "tensor-size");
+  CHECK(contains(none.error().text(), "128 bytes"));
+}
