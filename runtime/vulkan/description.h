@@ -48,7 +48,7 @@ struct DeviceDescription {
 
   // Subgroups: their usual size; whether a shader may ask for all lanes, of a size between these.
   std::uint32_t subgroup_size = 0, subgroup_min = 0, subgroup_max = 0;
-  bool subgroup_arithmetic = false, subgroup_shuffle = false, full_subgroups = false;
+  bool subgroup_arithmetic = false, subgroup_shuffle = false, subgroup_ballot = false, full_subgroups = false;
 
   bool float16 = false, int8 = false, int16 = false, storage16 = false, storage8 = false, float64 = false, int64 = false;
 };

@@ -48,7 +48,9 @@ const char* name_of(DeviceKind kind) {
   return "other device";
 }
 
-std::vector<std::string> feature_names() { return {"subgroup", "float16", "int8", "int16", "storage16", "storage8", "float64", "int64"}; }
+std::vector<std::string> feature_names() {
+  return {"subgroup", "float16", "int8", "int16", "storage16", "storage8", "float64", "int64", "broadcast"};
+}
 
 Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& options) {
   DevicePlan p;
@@ -117,6 +119,7 @@ Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& op
   take(d.storage8, "storage8", needs_storage8);
   take(d.float64, "float64", needs_float64);
   take(d.int64, "int64", needs_int64);
+  take(d.subgroup_ballot && lanes && d.subgroup_size >= 8 && !masked("subgroup"), "broadcast", needs_broadcast);
   take(d.subgroup_arithmetic, "subgroup", needs_lane_sums);
   take(d.subgroup_shuffle, "subgroup", needs_lane_shuffles);
   if ((p.features & needs_subgroup) != 0) {
@@ -125,7 +128,7 @@ Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& op
     p.product_group = std::min(std::bit_floor(std::min(d.max_group_size, d.max_group_x)), std::max(64U, p.subgroup));
     if (p.product_group < p.subgroup) {
       p.subgroup = 0;
-      p.features &= ~std::uint32_t{needs_subgroup};
+      p.features &= ~std::uint32_t{needs_subgroup | needs_broadcast};
       p.product_group = 64;
     }
   }
@@ -133,6 +136,7 @@ Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& op
     // Invocations are lanes of a vector: a barrier costs as much as they are many.
     p.row_group = std::clamp(d.subgroup_size, 4U, 64U);
     p.row_group = std::bit_floor(p.row_group) * 2;
+    if (p.subgroup > 0 && (p.features & needs_broadcast) != 0) p.lane_rows = 2, p.lane_tokens = 16;
   }
   // A submission stays far below the second or two after which systems take a GPU away.
   p.dispatches = d.kind == DeviceKind::discrete ? 1024 : 256;

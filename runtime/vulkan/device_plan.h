@@ -15,7 +15,7 @@ namespace modelc::vulkan {
 
 struct PlanOptions {
   // Features to do without, though the device has them: "subgroup", "float16", "int8", "int16", "storage16", "storage8", "float64",
-  // "int64".
+  // "int64", "broadcast".
   std::vector<std::string> masked = {};
   std::uint64_t binding_bytes = 0;                         // a smaller limit than the device's, for tests; 0: the device's
   std::uint32_t max_groups = 0;                            // the same of workgroups along an axis
@@ -40,6 +40,8 @@ struct DevicePlan {
   std::uint32_t row_group = 64;                            // a row a workgroup
   std::uint32_t product_group = 64;                        // matvec
   std::uint32_t subgroup = 0;                              // lanes that a subgroup variant is given; 0: none is used
+  // On a processor, products by lanes (linear/lanes.comp): rows of weights a lane, tokens a workgroup at most. 0: as a GPU does.
+  std::uint32_t lane_rows = 0, lane_tokens = 0;
   std::uint32_t features = 0;                              // Needs (shaders.h) that are there and not masked
 };
 

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::int64_t few_tokens = 4;                     // matvec.comp's most
 
+enum class ProductWay { lanes, few, tiles };               // lanes.comp, matvec.comp, matmul.comp
+
 }  // namespace
 
 bool VulkanDevice::reads(Encoding encoding, MatrixUse use) const {
@@ -37,23 +39,33 @@ void VulkanDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tens
           {},
           {}});
     for (const RowPiece& piece : pieces) {
-      const bool few = m <= few_tokens;
-      const bool lanes = few && has("matvec_" + encoding + "_subgroup");
-      Dispatch d = shader((few ? "matvec_" : "matmul_") + encoding + (lanes ? "_subgroup" : ""));
+      const ProductWay way = c_->plan.lane_rows > 0 ? ProductWay::lanes : m <= few_tokens ? ProductWay::few : ProductWay::tiles;
+      const bool subgroups = way == ProductWay::few && has("matvec_" + encoding + "_subgroup");
+      Dispatch d = shader((way == ProductWay::lanes ? "lanes_"
+                           : way == ProductWay::few ? "matvec_"
+                                                    : "matmul_") +
+                          encoding + (subgroups ? "_subgroup" : ""));
       Tensor data = b.data, bias = b.bias;
       data.offset += piece.first * b.row_bytes;
       if (bias) bias = {bias.buffer, bias.offset + piece.first * 4, DType::f32, {piece.rows}};
       d.bind(data, piece.rows * b.row_bytes, true, false).read(x).write(out).read(bias).read(residual);
       d.constant(bias ? 1 : 0).constant(residual ? 1 : 0);
       d.push(piece.rows).push(k).push(b.row_bytes).push(b.first + piece.first).push(out.count() / m);
-      if (!few) {
+      if (way == ProductWay::lanes) {
+        // Few numbers of tokens, so that few pipelines are made.
+        const std::int64_t most = c_->plan.lane_tokens, tokens = m <= few_tokens ? m : m <= most / 2 ? most / 2 : most;
+        const std::int64_t tiles = (m + tokens - 1) / tokens, rows = c_->plan.row_group * std::int64_t{c_->plan.lane_rows};
+        d.constant(static_cast<std::uint32_t>(tokens)).constant(c_->plan.lane_rows).push(m).push(tiles);
+        d.subgroup = c_->plan.subgroup;
+        d.group_each((piece.rows + rows - 1) / rows * tiles, c_->plan.row_group, rows * k * tokens);
+      } else if (way == ProductWay::tiles) {
         const std::int64_t row_tiles = (piece.rows + 31) / 32;
         d.push(m).push(row_tiles).group_each(row_tiles * ((m + 31) / 32), 64, 32 * 32 * k);
       } else {
         d.constant(static_cast<std::uint32_t>(m));
-        const std::uint32_t size = lanes ? c_->plan.product_group : c_->plan.row_group;
-        const std::int64_t rows_of_group = lanes ? size / c_->plan.subgroup : 1;
-        d.subgroup = lanes ? c_->plan.subgroup : 0;
+        const std::uint32_t size = subgroups ? c_->plan.product_group : c_->plan.row_group;
+        const std::int64_t rows_of_group = subgroups ? size / c_->plan.subgroup : 1;
+        d.subgroup = subgroups ? c_->plan.subgroup : 0;
         d.group_each((piece.rows + rows_of_group - 1) / rows_of_group, size, rows_of_group * k * m);
       }
       run(d);

@@ -19,6 +19,7 @@ enum Needs : std::uint32_t {
   needs_int64 = 128,
   needs_lane_sums = 256,                                   // sums over whatever lanes a subgroup has; the next: shuffles
   needs_lane_shuffles = 512,
+  needs_broadcast = 1024,                                  // needs_subgroup, and a lane tells all others its value; eight lanes or more
 };
 
 struct EmbeddedShader {

@@ -5,6 +5,9 @@ GATE = 0.7  # of the peer's tokens a second, decode and prefill, for GATED
 GATED = "SmolLM2-135M"
 # The encodings that both sides are compared in. With those of blocks llama.cpp rounds activations to 8 bits, and --mode fast to 13.
 ENCODINGS = {"F32": "exact", "BF16": "exact", "Q8_0": "fast", "Q4_0": "fast", "Q4_1": "fast"}
+# The same on Vulkan, where all is exact and no gate is stated.
+VULKAN_ENCODINGS = ["F32", "F16", "Q8_0", "Q4_0", "Q4_K"]
+PLAIN = ("F32", "F16", "BF16")
 
 LLAMA = {"model_type": "llama", "hidden_act": "silu", "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": True, "rms_norm_eps": 1e-5}
 QWEN2 = {"model_type": "qwen2", "hidden_act": "silu", "tie_word_embeddings": True, "rms_norm_eps": 1e-6, "use_sliding_window": False}
@@ -28,6 +31,16 @@ class Failed(Exception):
     pass
 
 
+def encodings_of(args, name):
+    """Of the whole run, and of the quick one."""
+    _, config, whole, quick = SHAPES[name]
+    if args.backend == "cpu":
+        return whole, quick
+    blocks = config["hidden_size"] % 256 == 0 and config["intermediate_size"] % 256 == 0
+    ours = [e for e in VULKAN_ENCODINGS if (e != "F32" or e in whole) and (e != "Q4_K" or blocks)]
+    return ours, [e for e in ours if quick == whole or e in quick]
+
+
 def cases_of(args):
     """(shape, encoding, mode) of all that is measured, in order. --quick has each encoding in its own mode alone."""
     wanted = {}
@@ -35,16 +48,20 @@ def cases_of(args):
         name, colon, encoding = text.partition(":")
         if name not in SHAPES:
             raise Failed(f"--only {text}: no shape is called '{name}'; there are {', '.join(SHAPES)}")
-        if colon and encoding not in SHAPES[name][2]:
-            raise Failed(f"--only {text}: {name} is not compared in '{encoding}', but in {', '.join(SHAPES[name][2])}")
+        known = encodings_of(args, name)[0]
+        if colon and encoding not in known:
+            raise Failed(f"--only {text}: {name} is not compared in '{encoding}' on {args.backend}, but in {', '.join(known)}")
         wanted.setdefault(name, set()).add(encoding)           # "": all of them
     cases = []
-    for name, (_, _, whole, quick) in SHAPES.items():
+    modes = {e: ["exact"] for e in VULKAN_ENCODINGS} if args.backend == "vulkan" else \
+        {e: [own] if args.quick else ["exact", "fast"] for e, own in ENCODINGS.items()}
+    for name in SHAPES:
+        whole, quick = encodings_of(args, name)
         encodings = quick if args.quick else whole
         if args.only:
             named = wanted.get(name, set())
             encodings = [e for e in whole if e in named or "" in named and (e in encodings or not encodings)]
-        cases += [(name, e, mode) for e in encodings for mode in ([ENCODINGS[e]] if args.quick else ["exact", "fast"])]
+        cases += [(name, e, mode) for e in encodings for mode in modes[e]]
     return cases
 
 
@@ -108,7 +125,7 @@ class Models:
         """What modelc loads and what llama.cpp loads: the same values; plain numbers as safetensors here and GGUF there."""
         base, widest = self.base(name)
         gguf = self.convert(name, base, f"{name}-{encoding}.gguf", "--quantize", encoding.lower())
-        if encoding not in ("F32", "BF16"):
+        if encoding not in PLAIN:
             return gguf, gguf
         return (base if encoding == widest else self.convert(name, base, f"{name}-{encoding}", "--quantize", encoding.lower())), gguf
 
@@ -117,6 +134,8 @@ class Ours:
     def __init__(self, args, model, checkpoint, mode):
         self.command = [args.modelc, "bench", model, "--checkpoint", checkpoint, "--threads", str(args.threads), "--mode", mode,
                         "-p", str(args.prompt), "-n", str(args.tokens), "-r", "1", "--json"]
+        if args.backend == "vulkan":
+            self.command += ["--device", args.device]
 
     def run(self):
         return json.loads(said(self.command))
@@ -127,6 +146,7 @@ class Peer:
 
     def __init__(self, args, gguf):
         common = [args.bench, "-m", gguf, "-t", str(args.threads), "-fa", "0,1", "-r", "1", "-o", "jsonl"]
+        common += ["-ngl", "99", "-dev", "Vulkan0"] if args.backend == "vulkan" else []
         self.commands = {"prefill": common + ["-p", str(args.prompt), "-n", "0"],
                          "decode": common + ["-p", "0", "-n", str(args.tokens), "-d", str(args.prompt)]}
 
@@ -141,6 +161,23 @@ class Peer:
                 raise Failed(f"expected one row with and one without flash attention from: {' '.join(command)}\n{rows}")
             about = rows[0]
         return figures, about
+
+
+def one_device(args):
+    """What both sides say of the Vulkan device that both use. llama.cpp leaves processors out unless told which device is to be seen."""
+    devices = dict(re.findall(r"^(vulkan:\d+)\s+(.*)$", said([args.modelc, "devices"]), re.M))
+    if args.device not in devices:
+        raise Failed(f"there is no device {args.device}; modelc lists {', '.join(devices) or 'none on Vulkan'}")
+    os.environ["GGML_VK_VISIBLE_DEVICES"] = args.device.partition(":")[2]
+    listed = said([args.bench, "--list-devices"])
+    peer = re.search(r"^\s*Vulkan0: (.*?)(?: \([^()]*free\))?$", listed, re.M)
+    if not peer:
+        raise Failed(f"{args.bench} lists no Vulkan device (it was built without GGML_VULKAN=ON, or finds no driver): {' '.join(listed.split())}")
+    if not devices[args.device].startswith(peer[1]):
+        raise Failed(f"{args.device} is '{devices[args.device]}', and llama.cpp's Vulkan0 '{peer[1]}'")
+    verbose = subprocess.run([args.bench, "-v", "--list-devices"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+    driver = re.search(r"^ggml_vulkan: 0 = (.*)$", verbose, re.M)
+    return {"ours": devices[args.device], "peer": driver[1] if driver else peer[1]}
 
 
 def flags_of(folder):
@@ -168,9 +205,10 @@ def measure(args, name, encoding, mode, models, progress):
         rounds.append((mine, figures))
         progress.round(name, encoding, mode, i, time.monotonic() - begin)
     progress.say()
-    # The limits of the machine are what any of the runs reached.
-    read = max(m["limits"][-1]["read_bytes_per_second"] for m, _ in rounds)
-    peak = max(max(m["limits"][-1]["f32_operations_per_second"].values()) for m, _ in rounds)
+    # The limits of the machine are what any of the runs reached; of a GPU none are measured.
+    limits = [m["limits"][-1] for m, _ in rounds if m["limits"]]
+    read = max((m["read_bytes_per_second"] for m in limits), default=None)
+    peak = max((max(m["f32_operations_per_second"].values()) for m in limits), default=None)
     rows = []
     for phase in ("prefill", "decode"):
         mine = [m[f"{phase}_tokens_per_second"]["median"] for m, _ in rounds]
@@ -181,11 +219,11 @@ def measure(args, name, encoding, mode, models, progress):
                                  for (m, _), t in zip(rounds, mine))
         limit = peak if phase == "prefill" else read
         ratio = statistics.median(a / b for a, b in zip(mine, theirs))
-        gate = GATE if name == GATED and ENCODINGS[encoding] == mode else None
+        gate = GATE if args.backend == "cpu" and name == GATED and ENCODINGS[encoding] == mode else None
         rows.append({"model": name, "encoding": encoding, "mode": mode, "phase": phase, "ours": statistics.median(mine), "peer": statistics.median(theirs),
                      "flash_attention": bool(fa), "ratio": ratio, "ratio_min": min(a / b for a, b in zip(mine, theirs)),
-                     "ratio_max": max(a / b for a, b in zip(mine, theirs)), "share": work * statistics.median(mine) / limit,
-                     "peer_share": work * statistics.median(theirs) / limit, "limit": limit, "gate": gate, "holds": gate is None or ratio >= gate,
+                     "ratio_max": max(a / b for a, b in zip(mine, theirs)), "share": limit and work * statistics.median(mine) / limit,
+                     "peer_share": limit and work * statistics.median(theirs) / limit, "limit": limit, "gate": gate, "holds": gate is None or ratio >= gate,
                      "ours_all": mine, "peer_all": theirs})
     return rows, about
 
@@ -196,8 +234,9 @@ LINE = "%-13s %-8s %-6s %-8s %9s %9s %-4s %6s %13s %10s %10s  %s"
 
 def line(r):
     gate = "" if r["gate"] is None else f"{r['gate']} {'holds' if r['holds'] else 'FAILS'}"
+    shares = [f"{r[k]:.2f}" if r["limit"] else "-" for k in ("share", "peer_share")]
     return LINE % (r["model"], r["encoding"], r["mode"], r["phase"], f"{r['ours']:.1f}", f"{r['peer']:.1f}", "on" if r["flash_attention"] else "off",
-                   f"{r['ratio']:.2f}", f"{r['ratio_min']:.2f} to {r['ratio_max']:.2f}", f"{r['share']:.2f}", f"{r['peer_share']:.2f}", gate)
+                   f"{r['ratio']:.2f}", f"{r['ratio_min']:.2f} to {r['ratio_max']:.2f}", *shares, gate)
 
 
 def count(text):
@@ -211,6 +250,8 @@ def main():
                                 "hours on two cores, more than half of them for the largest shape; --quick less than ten minutes.")
     p.add_argument("programs", metavar="DIR_OF_LLAMA_CPP_PROGRAMS")
     p.add_argument("--quick", action="store_true", help="under ten minutes: fewer rounds and shapes, shorter prompts, each encoding in one mode")
+    p.add_argument("--backend", choices=["cpu", "vulkan"], default="cpu", help="vulkan: both sides on one Vulkan device, ours in exact mode; no gates")
+    p.add_argument("--device", default="vulkan:0", metavar="vulkan:N", help="which, as `modelc devices` lists them")
     p.add_argument("--only", action="append", metavar="SHAPE[:ENCODING]", help="this shape, or it in this encoding; may be given again. Shapes: "
                    + ", ".join(SHAPES))
     p.add_argument("--rounds", type=count, metavar="N", help="both sides' turns (7; with --quick 3)")
@@ -230,12 +271,15 @@ def main():
     prompt, tokens, rounds = (128, 24, 3) if args.quick else (512, 64, 7)
     args.prompt, args.tokens, args.rounds = args.prompt or prompt, args.tokens or tokens, args.rounds or rounds
     cases = cases_of(args)
+    device = one_device(args) if args.backend == "vulkan" else None
     with tempfile.TemporaryDirectory(prefix="modelc-compare-") as made:
         folder = args.keep or made
         os.makedirs(folder, exist_ok=True)
         models = Models(args.modelc, folder)
         print(f"modelc: {said([args.modelc, '--version']).splitlines()[0]}; {args.threads} threads, prompt of {args.prompt}, "
               f"{args.tokens} tokens behind it, medians of {args.rounds} rounds")
+        if device:
+            print(f"device {args.device}: {device['ours']}\nllama.cpp's:     {device['peer']}\nmode exact: all of ours in f32")
         load = os.getloadavg()[0]
         if load > 0.5:
             print(f"NOTE: the machine is not idle (load {load:.1f}); the ratios are of pairs and stand, the speeds may not")
@@ -251,11 +295,11 @@ def main():
                 print(line(r).rstrip(), flush=True)
             all_rows += rows
         for phase, text in (("decode", "read of the weights, GB/s"), ("prefill", "f32 multiply-adds, GFLOP/s")):
-            limits = [r["limit"] / 1e9 for r in all_rows if r["phase"] == phase]
-            print(f"limit of {phase}: {text}: {min(limits):.1f} to {max(limits):.1f}")
+            limits = [r["limit"] / 1e9 for r in all_rows if r["phase"] == phase and r["limit"]]
+            if limits: print(f"limit of {phase}: {text}: {min(limits):.1f} to {max(limits):.1f}")
     if args.json:
         with open(args.json, "w") as f:
-            json.dump({"peer": about, "flags": flags_of(args.programs), "rows": all_rows}, f, indent=1)
+            json.dump({"device": device, "peer": about, "flags": flags_of(args.programs), "rows": all_rows}, f, indent=1)
     failed = [r for r in all_rows if not r["holds"]]
     print(f"{len([r for r in all_rows if r['gate']])} gates, {len(failed)} failed; {time.monotonic() - begin:.0f} s")
     return 1 if failed else 0

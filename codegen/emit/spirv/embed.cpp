@@ -40,7 +40,7 @@ int fail(const std::string& text) {
 int main(int argc, char** argv) {
   if (argc < 3) return fail("usage: modelc_embed FOLDER OUT.cpp [DEPFILE]");
   const fs::path folder(argv[1]);
-  const std::set<std::string> features = {"subgroup", "int8", "int16", "float16", "storage16", "storage8"};
+  const std::set<std::string> features = {"subgroup", "int8", "int16", "float16", "storage16", "storage8", "broadcast"};
   std::vector<fs::path> families, inputs;
   for (const auto& e : fs::directory_iterator(folder))
     if (e.is_directory() && fs::exists(e.path() / (e.path().filename().string() + ".variants"))) families.push_back(e.path());

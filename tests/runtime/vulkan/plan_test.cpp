@@ -117,6 +117,24 @@ TEST_CASE("subgroups of every size; without full ones, or masked, none") {
   CHECK((plan_device(wide)->features & (needs_float64 | needs_int64 | needs_lane_shuffles)) ==
         (needs_float64 | needs_int64 | needs_lane_shuffles));
   CHECK((plan_device(wide, {.masked = {"int64", "subgroup"}})->features & (needs_int64 | needs_lane_sums | needs_lane_shuffles)) == 0);
+  // Products by lanes are for processors of which a lane tells the others, with as many lanes as are told at once.
+  DeviceDescription processor = wide;
+  processor.kind = DeviceKind::cpu;
+  CHECK(plan_device(processor)->lane_rows == 0);
+  processor.subgroup_ballot = wide.subgroup_ballot = true;
+  CHECK((plan_device(wide)->features & needs_broadcast) != 0);
+  CHECK(plan_device(wide)->lane_rows == 0);                // a GPU
+  for (const std::uint32_t size : {4u, 8u, 16u, 64u}) {
+    CAPTURE(size);
+    processor.subgroup_size = processor.subgroup_min = processor.subgroup_max = size;
+    const auto p = plan_device(processor);
+    CHECK((p->lane_rows > 0) == (size >= 8));
+    CHECK((p->lane_tokens > 0) == (size >= 8));
+    CHECK(p->row_group % size == 0);
+  }
+  CHECK(plan_device(processor, {.masked = {"broadcast"}})->lane_rows == 0);
+  CHECK(plan_device(processor, {.masked = {"broadcast"}})->subgroup == 64);
+  CHECK(plan_device(processor, {.masked = {"subgroup"}})->lane_rows == 0);
   // Wider than a workgroup may be: none.
   DeviceDescription d = discrete();
   d.max_group_size = d.max_group_x = 64;
