@@ -93,7 +93,8 @@ Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& op
   // An eighth of a small heap; few blocks of a large one.
   p.block_bytes = std::clamp<std::uint64_t>(std::bit_floor(std::max<std::uint64_t>(heap / 8, mib)), mib, 256 * mib);
   p.block_bytes = std::min(p.block_bytes, std::max<std::uint64_t>(p.largest_tensor, 1));
-  p.binding_bytes = options.binding_bytes > 0 ? std::min(options.binding_bytes, d.max_storage_range) : d.max_storage_range;
+  p.binding_bytes = d.max_storage_range;
+  if (options.binding_bytes > 0) p.binding_bytes = std::clamp<std::uint64_t>(options.binding_bytes, 4 * p.alignment, d.max_storage_range);
   p.binding_bytes = p.binding_bytes / p.alignment * p.alignment;
   if (p.binding_bytes < 64 * 1024 && options.binding_bytes == 0)
     return refused(d, "a shader sees " + grouped(d.max_storage_range) + " bytes of a buffer; 65,536 are needed");
@@ -132,7 +133,11 @@ Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& op
       p.product_group = 64;
     }
   }
+  p.shared_bytes = d.shared_bytes;
+  if (d.kind == DeviceKind::integrated) p.fill_groups = 64;
   if (d.kind == DeviceKind::cpu) {
+    p.fill_groups = 4;
+    p.attend_queries = 16;                                 // its shaders take long to compile, by what they unroll
     // Invocations are lanes of a vector: a barrier costs as much as they are many.
     p.row_group = std::clamp(d.subgroup_size, 4U, 64U);
     p.row_group = std::bit_floor(p.row_group) * 2;
@@ -180,5 +185,53 @@ std::vector<RowPiece> split_rows(std::int64_t at, std::int64_t rows, std::int64_
   }
   return pieces;
 }
+
+std::vector<RowPiece> split_alike(std::int64_t rows, std::int64_t row_bytes, const DevicePlan& plan) {
+  std::vector<RowPiece> pieces;
+  const std::int64_t room = static_cast<std::int64_t>(plan.binding_bytes) - static_cast<std::int64_t>(plan.alignment) - 4;
+  const std::int64_t fit = row_bytes > 0 ? room / row_bytes : rows;
+  if (fit < 1) return {};
+  for (std::int64_t first = 0; first < rows; first += fit) pieces.push_back({first, std::min(fit, rows - first)});
+  return pieces;
+}
+
+AttendPlan plan_attend(const AttendShape& a, const DevicePlan& plan) {
+  // Queries of a tile: an invocation keeps a sum for each of its queries and channels, and shared memory a row of scores for each
+  // query and (if it fits) the query.
+  constexpr std::int64_t most_sums = 64, most_channels = 8, least_keys = 512;
+  AttendPlan p;
+  const std::int64_t group = plan.attend_group, together = a.query_heads / a.heads;
+  const auto pieces = [](std::int64_t n, std::int64_t of) { return (n + of - 1) / of; };
+  p.value_pieces = static_cast<std::uint32_t>(std::max<std::int64_t>(pieces(a.dv, most_channels * group), 1));
+  const std::int64_t dv = std::max<std::int64_t>(pieces(a.dv, p.value_pieces), 1);
+  const std::int64_t numbers = plan.shared_bytes / 4;
+  p.shared_q = numbers / (a.d + group + 3) > 0;
+  const std::int64_t fit = numbers / ((p.shared_q ? a.d : 0) + group + 3);
+  const std::int64_t queries = std::max<std::int64_t>(std::min({std::int64_t{plan.attend_queries}, most_sums / pieces(dv, group), fit}), 1);
+  const std::int64_t head_pieces = pieces(together, queries), heads = pieces(together, head_pieces);
+  // Few lengths of a tile, so that few shaders are made; none longer than what a sequence brings.
+  const auto tokens = std::min(std::bit_floor(static_cast<std::uint64_t>(queries / heads)),
+                               std::bit_ceil(static_cast<std::uint64_t>(pieces(a.rows, std::max<std::int64_t>(a.sequences, 1)))));
+  p.heads = static_cast<std::uint32_t>(heads);
+  p.head_pieces = static_cast<std::uint32_t>(head_pieces);
+  p.tokens = static_cast<std::uint32_t>(tokens);
+  // What an invocation reads for its sums, queries and keys, is least where it has about as many of both.
+  const std::int64_t all = heads * p.tokens;
+  for (std::uint32_t n = 2; all % n == 0 && n <= 8; n *= 2)
+    if (n + all / n < p.q_groups + all / p.q_groups) p.q_groups = n;
+  p.channels = static_cast<std::uint32_t>(pieces(dv, group / p.q_groups));
+  // Too few workgroups for the device, and many keys: as many parts as fill it. By the next power of two of the keys, so that a
+  // further token changes nothing.
+  const std::int64_t groups = pieces(a.rows, p.tokens) * a.heads * head_pieces * p.value_pieces;
+  const auto longest = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(a.longest, 1))));
+  if (groups < plan.fill_groups && longest > least_keys) {
+    const auto wanted = std::bit_ceil(static_cast<std::uint64_t>(pieces(plan.fill_groups, groups)));
+    p.parts = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, static_cast<std::uint64_t>(longest / least_keys)));
+    p.part_keys = static_cast<std::uint32_t>(longest / p.parts);
+  }
+  return p;
+}
+
+std::uint32_t pairs_together(std::int64_t pairs, std::int64_t experts) { return pairs >= 6 * experts ? 8 : pairs >= 2 * experts ? 4 : 1; }
 
 }  // namespace modelc::vulkan

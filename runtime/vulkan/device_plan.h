@@ -39,6 +39,10 @@ struct DevicePlan {
   std::uint32_t elements_group = 64;                       // one element, or eight, an invocation
   std::uint32_t row_group = 64;                            // a row a workgroup
   std::uint32_t product_group = 64;                        // matvec
+  std::uint32_t attend_group = 64;                         // so many keys at a time
+  std::uint32_t attend_queries = 32;                       // of a tile of attention, at most
+  std::uint32_t fill_groups = 256;                         // workgroups that keep the device busy
+  std::uint32_t shared_bytes = 0;                          // of a workgroup
   std::uint32_t subgroup = 0;                              // lanes that a subgroup variant is given; 0: none is used
   // On a processor, products by lanes (linear/lanes.comp): rows of weights a lane, tokens a workgroup at most. 0: as a GPU does.
   std::uint32_t lane_rows = 0, lane_tokens = 0;
@@ -60,5 +64,27 @@ struct RowPiece {
   std::int64_t first = 0, rows = 0;
 };
 std::vector<RowPiece> split_rows(std::int64_t at, std::int64_t rows, std::int64_t row_bytes, const DevicePlan& plan);
+// The same wherever a piece begins: of several tensors that are cut alike.
+std::vector<RowPiece> split_alike(std::int64_t rows, std::int64_t row_bytes, const DevicePlan& plan);
+
+// How attention goes over its queries and keys: shaders/attention/attend.comp.
+struct AttendPlan {
+  std::uint32_t tokens = 1, heads = 1;                     // of a tile; heads that read the same keys
+  std::uint32_t head_pieces = 1;                           // tiles for all such heads
+  std::uint32_t q_groups = 1;                              // rows of invocations, each with its part of the queries
+  std::uint32_t channels = 1, value_pieces = 1;            // of a value: for one invocation; for workgroups of their own
+  bool shared_q = true;                                    // the tile's queries fit shared memory
+  std::uint32_t parts = 1, part_keys = 0;                  // the keys are spread over so many workgroups, if over more than one
+};
+struct AttendShape {
+  std::int64_t rows = 0, sequences = 1;                    // of queries; that they are of, about alike
+  std::int64_t query_heads = 1, heads = 1, d = 0, dv = 0;
+  std::int64_t longest = 0;                                // keys of a sequence
+};
+AttendPlan plan_attend(const AttendShape& a, const DevicePlan& plan);
+
+// Pairs of a token and an expert that a row of an expert's weights is multiplied with at a time: 1, 4 or 8, by how many there
+// are for each expert.
+std::uint32_t pairs_together(std::int64_t pairs, std::int64_t experts);
 
 }  // namespace modelc::vulkan

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
@@ -25,6 +26,7 @@ struct Binding {
   Tensor tensor;                                           // or none: the shader does not touch it
   std::int64_t bytes = 0;                                  // from the tensor's first on
   bool read = false, written = false;
+  std::int64_t row_bytes = 0;                              // from one row of the dispatch to the next; 0: every row sees all
 };
 
 struct Dispatch {
@@ -39,6 +41,46 @@ struct Dispatch {
   std::uint32_t subgroup = 0;                              // lanes of a subgroup that the shader is promised; 0: any
   std::uint64_t groups = 0;
   std::uint64_t work = 0;                                  // multiplications, about
+
+  // Rows that it does one like the other, so that some of them may be run at a time (cut.h); 0: it runs whole.
+  struct Rows {
+    std::int64_t count = 0;
+    struct Told {
+      std::size_t argument;
+      std::int64_t unit, per;
+    };
+    std::vector<Told> told;                                // rows · unit / per, rounded up
+    std::vector<std::pair<std::size_t, std::int64_t>> begun;           // an argument: from + the first row
+    std::int64_t items = 0, of_group = 1, across = 1;      // of all rows; a workgroup does so many, `across` times over
+  } rows;
+
+  // Before the bindings: what follows with of_rows() is one row after another.
+  Dispatch& in_rows(std::int64_t n) {
+    rows.count = n;
+    return *this;
+  }
+  // The last binding: each row has its own part of it.
+  Dispatch& of_rows() {
+    Binding& b = bindings.back();
+    b.row_bytes = rows.count > 0 ? b.bytes / rows.count : 0;
+    assert(b.row_bytes * rows.count == b.bytes);
+    return *this;
+  }
+  // So many rows times `unit`, by `per`; `from` and the first of them.
+  Dispatch& push_rows(std::int64_t unit = 1, std::int64_t per = 1) {
+    rows.told.push_back({arguments.size(), unit, per});
+    arguments.push_back(static_cast<std::uint32_t>((rows.count * unit + per - 1) / per));
+    return *this;
+  }
+  Dispatch& push_first(std::int64_t from) {
+    rows.begun.emplace_back(arguments.size(), from);
+    arguments.push_back(static_cast<std::uint32_t>(from));
+    return *this;
+  }
+  std::uint64_t groups_of(std::int64_t n) const {          // for n of the rows
+    const std::int64_t part = rows.count > 0 ? rows.items / rows.count * n : rows.items;
+    return static_cast<std::uint64_t>((part + rows.of_group - 1) / rows.of_group * rows.across);
+  }
 
   Dispatch& read(const Tensor& t) { return bind(t, t ? t.size() : 0, true, false); }
   Dispatch& write(const Tensor& t) { return bind(t, t ? t.size() : 0, false, true); }
@@ -62,17 +104,17 @@ struct Dispatch {
     return *this;
   }
   // An invocation for each of `count`.
-  Dispatch& each(std::int64_t count, std::uint32_t size) {
-    group_size = size;
-    groups = (static_cast<std::uint64_t>(count) + size - 1) / size;
-    work = static_cast<std::uint64_t>(count);
-    return *this;
-  }
+  Dispatch& each(std::int64_t count, std::uint32_t size) { return spread(count, size, 1, size, size); }
   // A workgroup for each of `count`.
-  Dispatch& group_each(std::int64_t count, std::uint32_t size, std::int64_t work_of_one) {
+  Dispatch& group_each(std::int64_t count, std::uint32_t size, std::int64_t work_of_one) { return spread(count, 1, 1, size, work_of_one); }
+  // A workgroup for each `of_group` of `count`, and that `across` times.
+  Dispatch& spread(std::int64_t count, std::int64_t of_group, std::int64_t across, std::uint32_t size, std::int64_t work_of_group) {
     group_size = size;
-    groups = static_cast<std::uint64_t>(count);
-    work = groups * static_cast<std::uint64_t>(work_of_one);
+    rows.items = count;
+    rows.of_group = of_group;
+    rows.across = across;
+    groups = groups_of(rows.count);
+    work = groups * static_cast<std::uint64_t>(work_of_group);
     return *this;
   }
 };

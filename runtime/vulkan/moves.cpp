@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "runtime/device/step.h"
+#include "runtime/vulkan/cut.h"
 #include "runtime/vulkan/vulkan_device.h"
 
 namespace modelc::vulkan {
@@ -33,6 +34,18 @@ struct Axes {
   }
 };
 
+// What a block of places touches of a tensor.
+void bind(Dispatch& d, const Tensor& t, const Walk& walk, const Places& block, bool written) {
+  Tensor part = t;
+  part.offset = walk.at;
+  std::int64_t n = walk.bytes;
+  for (std::size_t k = 0; k < block.count.size(); ++k) {
+    part.offset += block.first[k] * walk.steps[k];
+    n += (block.count[k] - 1) * walk.steps[k];
+  }
+  d.bind(part, n, true, written);
+}
+
 }  // namespace
 
 void VulkanDevice::map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) {
@@ -56,29 +69,41 @@ void VulkanDevice::map(const MapKernel& f, std::span<const Tensor> inputs, const
   for (int k = 0; k < rank; ++k) axes.add(out.shape[k], strides[static_cast<std::size_t>(k)]);
   axes.finish();
 
-  Dispatch d;
-  d.shader = {f.name, f.shader.code, f.shader.bytes, 0};
-  d.update(out);
-  for (const Tensor& t : inputs) d.read(t);
-  // The count, the sizes of all axes but the first, then each input's strides.
-  std::vector<std::uint32_t> arguments = {static_cast<std::uint32_t>(out.count())};
-  for (std::size_t k = 1; k < axes.sizes.size(); ++k) arguments.push_back(static_cast<std::uint32_t>(axes.sizes[k]));
-  for (const auto& s : axes.strides)
-    for (const std::int64_t step : s) arguments.push_back(static_cast<std::uint32_t>(step));
-  const bool in_buffer = inputs.size() + 2 + arguments.size() > Dispatch::max_words;
-  if (in_buffer) {
-    const Tensor t = scratch(15, DType::i32, {static_cast<std::int64_t>(arguments.size())});
-    if (!t) return;
-    recorder_->upload(std::as_bytes(std::span(arguments)), t);
-    d.read(t);
-    d.arguments.push_back(arguments[0]);
-  } else {
-    d.none();
-    d.arguments = arguments;
+  // Each tensor's way over the axes: the result, then the inputs. The result lies together in every block.
+  std::vector<Walk> walks = {{out.offset, bytes(out.dtype), std::vector<std::int64_t>(axes.sizes.size())}};
+  std::int64_t step = bytes(out.dtype);
+  for (std::size_t k = axes.sizes.size(); k-- > 0; step *= axes.sizes[k]) walks[0].steps[k] = step;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    walks.push_back({inputs[i].offset, bytes(inputs[i].dtype), axes.strides[i]});
+    for (std::int64_t& s : walks.back().steps) s *= bytes(inputs[i].dtype);
   }
-  d.constant(static_cast<std::uint32_t>(axes.sizes.size())).constant(in_buffer ? 1 : 0).constant(type_number(out.dtype));
-  for (const Tensor& t : inputs) d.constant(type_number(t.dtype));
-  run(d.each(out.count(), c_->plan.elements_group));
+  // One element of each is always seen.
+  for (const Places& block : cut(axes.sizes, walks, c_->plan, Order::outer_first)) {
+    Dispatch d;
+    d.shader = {f.name, f.shader.code, f.shader.bytes, 0};
+    for (std::size_t i = 0; i < walks.size(); ++i) bind(d, i == 0 ? out : inputs[i - 1], walks[i], block, i == 0);
+    // The count, the sizes of all axes but the first, then each input's strides.
+    std::vector<std::uint32_t> arguments = {1};
+    for (const std::int64_t n : block.count) arguments[0] *= static_cast<std::uint32_t>(n);
+    for (std::size_t k = 1; k < axes.sizes.size(); ++k) arguments.push_back(static_cast<std::uint32_t>(block.count[k]));
+    for (const auto& s : axes.strides)
+      for (const std::int64_t stride : s) arguments.push_back(static_cast<std::uint32_t>(stride));
+    const std::uint32_t count = arguments[0];
+    const bool in_buffer = inputs.size() + 2 + arguments.size() > Dispatch::max_words;
+    if (in_buffer) {
+      const Tensor t = scratch(15, DType::i32, {static_cast<std::int64_t>(arguments.size())});
+      if (!t) return;
+      recorder_->upload(std::as_bytes(std::span(arguments)), t);
+      d.read(t);
+      d.arguments.push_back(count);
+    } else {
+      d.none();
+      d.arguments = std::move(arguments);
+    }
+    d.constant(static_cast<std::uint32_t>(axes.sizes.size())).constant(in_buffer ? 1 : 0).constant(type_number(out.dtype));
+    for (const Tensor& t : inputs) d.constant(type_number(t.dtype));
+    run(d.each(count, c_->plan.elements_group));
+  }
 }
 
 void VulkanDevice::copy(const Tensor& from, const Tensor& to) {
@@ -110,23 +135,27 @@ void VulkanDevice::copy_strided(const Strided& from, const Strided& to) {
     axes.add(a.shape[k], {a.strides[k], b.strides[k]});
   }
   axes.finish();
-  Tensor x = a.tensor, y = b.tensor;
-  // The bytes that are touched, from the first element to the last.
-  std::int64_t x_last = 0, y_last = 0;
-  for (std::size_t k = 0; k < axes.sizes.size(); ++k) {
-    x_last += (axes.sizes[k] - 1) * axes.strides[0][k];
-    y_last += (axes.sizes[k] - 1) * axes.strides[1][k];
+  const Strided* sides[] = {&a, &b};
+  std::vector<Walk> walks;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t size = bytes(sides[i]->tensor.dtype);
+    walks.push_back({sides[i]->tensor.offset + sides[i]->offset * size, size, axes.strides[i]});
+    for (std::int64_t& s : walks.back().steps) s *= size;
   }
-  x.offset += a.offset * bytes(x.dtype);
-  y.offset += b.offset * bytes(y.dtype);
-  Dispatch d = shader("strided");
-  d.bind(x, (x_last + 1) * bytes(x.dtype), true, false).bind(y, (y_last + 1) * bytes(y.dtype), true, true);
-  d.constant(static_cast<std::uint32_t>(axes.sizes.size())).constant(type_number(x.dtype)).constant(type_number(y.dtype));
-  d.push(a.count());
-  for (std::size_t k = 1; k < axes.sizes.size(); ++k) d.push(axes.sizes[k]);
-  for (const auto& s : axes.strides)
-    for (const std::int64_t step : s) d.push(step);
-  run(d.each(a.count(), c_->plan.elements_group));
+  for (const Places& block : cut(axes.sizes, walks, c_->plan, Order::any)) {
+    Dispatch d = shader("strided");
+    bind(d, from.tensor, walks[0], block, false);
+    bind(d, to.tensor, walks[1], block, true);
+    d.constant(static_cast<std::uint32_t>(axes.sizes.size())).constant(type_number(from.tensor.dtype));
+    d.constant(type_number(to.tensor.dtype));
+    std::int64_t count = 1;
+    for (const std::int64_t n : block.count) count *= n;
+    d.push(count);
+    for (std::size_t k = 1; k < axes.sizes.size(); ++k) d.push(block.count[k]);
+    for (const auto& s : axes.strides)
+      for (const std::int64_t stride : s) d.push(stride);
+    run(d.each(count, c_->plan.elements_group));
+  }
 }
 
 void VulkanDevice::fill(double value, const Tensor& out) {

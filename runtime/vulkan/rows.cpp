@@ -10,11 +10,14 @@ void VulkanDevice::rms_norm(const Tensor& x, const Tensor& w, const NormArgs& ar
   const std::int64_t n = width_of(x), rows = rows_of(x);
   assert(out.count() == x.count() && (!w || w.count() == n));
   run(shader("rms_norm")
+          .in_rows(rows)
           .read(x)
+          .of_rows()
           .read(w)
           .write(out)
+          .of_rows()
           .constant(w ? 1 : 0)
-          .push(rows)
+          .push_rows()
           .push(n)
           .push_real(args.eps)
           .push_real(args.offset)
@@ -26,13 +29,18 @@ void VulkanDevice::add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& 
   const std::int64_t n = width_of(x), rows = rows_of(x);
   assert(y.count() == x.count() && sum.count() == x.count() && out.count() == x.count() && (!w || w.count() == n));
   run(shader("add_rms_norm")
+          .in_rows(rows)
           .read(x)
+          .of_rows()
           .read(w)
           .write(out)
+          .of_rows()
           .read(y)
+          .of_rows()
           .update(sum)
+          .of_rows()
           .constant(w ? 1 : 0)
-          .push(rows)
+          .push_rows()
           .push(n)
           .push_real(args.eps)
           .push_real(args.offset)
@@ -43,13 +51,16 @@ void VulkanDevice::layer_norm(const Tensor& x, const Tensor& w, const Tensor& b,
   const std::int64_t n = width_of(x), rows = rows_of(x);
   assert(out.count() == x.count() && (!w || w.count() == n) && (!b || b.count() == n));
   run(shader("layer_norm")
+          .in_rows(rows)
           .read(x)
+          .of_rows()
           .read(w)
           .write(out)
+          .of_rows()
           .read(b)
           .constant(w ? 1 : 0)
           .constant(b ? 1 : 0)
-          .push(rows)
+          .push_rows()
           .push(n)
           .push_real(args.eps)
           .group_each(rows, c_->plan.row_group, n));
@@ -61,12 +72,17 @@ void VulkanDevice::rope(const Tensor& x, const Tensor& cos, const Tensor& sin, P
   if (x.count() == 0) return;
   const std::int64_t rows = x.count() / d;
   run(shader("rope")
+          .in_rows(tokens)
           .read(x)
+          .of_rows()
           .read(cos)
+          .of_rows()
           .read(sin)
+          .of_rows()
           .write(out)
+          .of_rows()
           .constant(pairs == Pairs::adjacent ? 1 : 0)
-          .push(rows)
+          .push_rows(rows / tokens)
           .push(rows / tokens)
           .push(d)
           .push(half)
@@ -82,14 +98,14 @@ void VulkanDevice::reduce(Reduction kind, const Tensor& x, const ReduceArgs& arg
   }
   const std::int64_t n = x.shape[args.axis];
   Dispatch d = shader(x.dtype == DType::f32 ? "reduce_f32" : "reduce_i32");
-  d.read(x);
+  d.in_rows(outer).read(x).of_rows();
   if (kind == Reduction::argmax) d.none();
-  else d.update(out);
-  d.read(args.where);
-  if (kind == Reduction::argmax) d.write(out);
+  else d.update(out).of_rows();
+  d.read(args.where).of_rows();
+  if (kind == Reduction::argmax) d.write(out).of_rows();
   else d.none();
   d.constant(static_cast<std::uint32_t>(kind)).constant(args.where ? type_number(args.where.dtype) : 3);
-  run(d.push(outer * inner).push(n).push(inner).push_real(args.eps).group_each(outer * inner, c_->plan.row_group, n));
+  run(d.push_rows(inner).push(n).push(inner).push_real(args.eps).group_each(outer * inner, c_->plan.row_group, n));
 }
 
 void VulkanDevice::take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) {
@@ -120,11 +136,14 @@ void VulkanDevice::take(const Matrix& table, const Tensor& rows, float scale, co
       Tensor data = b.data;
       data.offset += piece.first * b.row_bytes;
       run(shader("take_" + std::string(name(b.encoding)))
+              .in_rows(count)
               .bind(data, piece.rows * b.row_bytes, true, false)
               .read(rows)
+              .of_rows()
               .write(out)
+              .of_rows()
               .update(recorder_->faults())
-              .push(count)
+              .push_rows()
               .push(n)
               .push(b.row_bytes)
               .push(b.first + piece.first)
@@ -139,16 +158,19 @@ void VulkanDevice::take(const Matrix& table, const Tensor& rows, float scale, co
 void VulkanDevice::route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights) {
   const std::int64_t n = scores.shape[-1], k = chosen.shape[-1], rows = n > 0 ? scores.count() / n : 0;
   assert(chosen.dtype == DType::i32 && weights.count() == chosen.count() && k <= n && k >= 1);
-  if (args.groups > 64) return not_there("route over " + std::to_string(args.groups) + " groups (it has at most 64)");
   run(shader("route")
+          .in_rows(rows)
           .read(scores)
+          .of_rows()
           .read(bias)
           .update(chosen)
+          .of_rows()
           .update(weights)
+          .of_rows()
           .constant(bias ? 1 : 0)
           .constant(args.top2_sum ? 1 : 0)
           .constant(args.renormalize ? 1 : 0)
-          .push(rows)
+          .push_rows()
           .push(n)
           .push(k)
           .push(args.groups)

@@ -8,6 +8,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/device/step.h"
 #include "runtime/kv_cache/kv_cache.h"
+#include "runtime/vulkan/cut.h"
 #include "runtime/vulkan/shaders.h"
 
 namespace modelc::vulkan {
@@ -214,9 +215,10 @@ Dispatch VulkanDevice::shader(const std::string& name) const {
   return d;
 }
 
-void VulkanDevice::not_there(const std::string& operation) {
-  recorder_->fail(
-      Error{"vulkan-operation", "the Vulkan device has no " + operation + " yet", {}, "run this model on the CPU: --device cpu"});
+void VulkanDevice::run(const Dispatch& d) {
+  const auto parts = in_parts(d, c_->plan);
+  if (parts.empty()) recorder_->dispatch(d);
+  for (const Dispatch& part : parts) recorder_->dispatch(part);
 }
 
 }  // namespace modelc::vulkan

@@ -70,8 +70,7 @@ class VulkanDevice final : public Device {
   // A dispatch of the runtime's shader of this name; "" fails with the name.
   Dispatch shader(const std::string& name) const;
   bool has(const std::string& name) const;                 // and its features are there
-  void run(const Dispatch& d) { recorder_->dispatch(d); }
-  void not_there(const std::string& operation);
+  void run(const Dispatch& d);                             // in parts where a binding does not show all
   Status check_faults();
   // Device memory of the k-th use of scratch in an operation; none when it fails, which is kept.
   Tensor scratch(std::size_t k, DType dtype, Shape shape);
@@ -80,11 +79,21 @@ class VulkanDevice final : public Device {
     std::uint32_t layout = 0;                              // in_cache, ragged, rectangular: attend.comp
     Tensor k, v, places;
     std::int64_t heads = 0, dv = 0, capacity = 0, n = 0;
-    std::int64_t slots = 1;                                // in_cache: of the cache
+    std::int64_t sequences = 1, longest = 0;               // of the queries; keys of a sequence, at most
+    std::int64_t first = 0, held = 0;                      // what of them is bound: attend.comp
   };
-  void attend_over(const Tensor& q, const Keys& keys, const AttendArgs& args, const Tensor& out);
+  // Rows first_row … of the batch.
+  void attend_over(const Tensor& q, const Keys& keys, const AttendArgs& args, std::int64_t first_row, const Tensor& out);
+  void not_seen(std::int64_t bytes, const std::string& of, const std::string& help);
+  // Which experts tokens chose, and, where a row of weights serves several of them, the pairs by expert: shaders/experts/sort.comp.
+  struct Choice {
+    Tensor chosen, sorted;
+    std::uint32_t together = 1;
+    std::int64_t tiles = 0, list = 0;
+  };
+  Choice by_expert(const Tensor& chosen, std::int64_t experts);
   void chosen_product(const Tensor& x, std::int64_t per_row, const Matrix& w, std::int64_t experts, const Tensor& bias,
-                      const Tensor& chosen, const Tensor& out);
+                      const Choice& choice, const Tensor& out);
   void append_to(const Tensor& rows, const Tensor& cache, std::int64_t heads, std::int64_t d, std::int64_t capacity);
 
   std::unique_ptr<Context> c_;

@@ -1,5 +1,6 @@
 // The k best of scores + bias of each row, largest first, of equals the lower index; an invocation takes a row. With groups
-// only the best groups stand, 64 at most; a group's score is its best, or the sum of its two best.
+// only the best groups stand: those that are not behind the last of them. A group's score is its best, or the sum of its two
+// best.
 #version 450
 #include "common.glsl"
 #include "math.glsl"
@@ -31,22 +32,26 @@ float group_score(uint from, uint g) {
   return two_best != 0u ? (size > 1u ? first + second : first) : first;
 }
 
+// Whether (b, j) comes after (a, i): smaller, or as large and later. Of nothing yet (i = -1) everything does.
+bool behind(float a, int i, float b, int j) { return i < 0 || b < a || (b == a && j > i); }
+
 void main() {
   const uint row = invocation_number();
   if (row >= p.rows) return;
-  const uint from = (p.at[0] >> 2) + row * p.n, to = row * p.k, size = p.n / p.groups;
-  uvec2 kept = uvec2(0xFFFFFFFFu);
-  if (p.keep_groups < p.groups) {
-    kept = uvec2(0u);
-    for (uint g = 0u; g < p.groups; ++g) {
-      const float mine = group_score(from, g);
-      uint better = 0u;
-      for (uint h = 0u; h < p.groups; ++h) {
-        const float other = group_score(from, h);
-        if (other > mine || (other == mine && h < g)) ++better;
-      }
-      if (better < p.keep_groups) kept[g >> 5] |= 1u << (g & 31u);
+  const uint from = (p.at[0] >> 2) + row * p.n, to = row * p.k, groups = p.keep_groups < p.groups ? p.groups : 1u, size = p.n / groups;
+  // The last group that stands.
+  float bound = -math_inf;
+  int bound_at = -1;
+  for (uint i = 0u; groups > 1u && i < p.keep_groups; ++i) {
+    float best = -math_inf;
+    int at = -1;
+    for (uint g = 0u; g < groups; ++g) {
+      const float s = group_score(from, g);
+      if (behind(bound, bound_at, s, int(g)) && (at < 0 || s > best)) { best = s; at = int(g); }
     }
+    if (at < 0) break;
+    bound = best;
+    bound_at = at;
   }
   float last = math_inf, sum = 0.0;
   int last_index = -1;
@@ -54,11 +59,12 @@ void main() {
     // The largest that comes after the one before it.
     float best = -math_inf;
     int at = -1;
-    for (uint j = 0u; j < p.n; ++j) {
-      const uint g = p.keep_groups < p.groups ? j / size : 0u;
-      const float s = (kept[g >> 5] >> (g & 31u) & 1u) != 0u ? score(from, j) : -math_inf;
-      const bool after = i == 0u || s < last || (s == last && int(j) > last_index);
-      if (after && (at < 0 || s > best)) { best = s; at = int(j); }
+    for (uint g = 0u; g < groups; ++g) {
+      const bool stands = groups == 1u || !behind(bound, bound_at, group_score(from, g), int(g));
+      for (uint j = g * size; j < (groups == 1u ? p.n : (g + 1u) * size); ++j) {
+        const float s = stands ? score(from, j) : -math_inf;
+        if (behind(last, last_index, s, int(j)) && (at < 0 || s > best)) { best = s; at = int(j); }
+      }
     }
     last = best;
     last_index = at;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -60,31 +61,35 @@ inline void on_every_set(const std::function<void(Device&)>& check, bool vulkan)
   if (!done) FAIL_CHECK(done.error().text());
 }
 
-// The first Vulkan device: as it is, without optional features, and with limits so small that what fits one binding, or
-// one axis of workgroups, elsewhere is split here. Opened once.
-inline const std::vector<std::shared_ptr<Device>>& vulkan_test_devices() {
-  static const std::vector<std::shared_ptr<Device>> all = [] {
-    std::vector<std::shared_ptr<Device>> devices;
-    VulkanOptions bare, small;
-    bare.masked = {"subgroup", "float16", "int8", "int16", "storage16", "storage8"};
-    small.masked = {"broadcast"};                          // products as a GPU computes them, on a software driver too
-    small.binding_bytes = 2 * 1024 * 1024;
-    small.max_groups = 31;
-    for (const VulkanOptions& o : {VulkanOptions{}, bare, small}) {
+// The first Vulkan device: as it is, without optional features, and with limits so small that what fits one binding of
+// `binding_bytes`, or one axis of workgroups, elsewhere is cut here. Each opened once.
+inline std::vector<std::shared_ptr<Device>> vulkan_test_devices(std::uint64_t binding_bytes) {
+  static std::map<std::uint64_t, std::shared_ptr<Device>> opened;
+  std::vector<std::shared_ptr<Device>> devices;
+  VulkanOptions bare, small;
+  bare.masked = {"subgroup", "float16", "int8", "int16", "storage16", "storage8"};
+  small.masked = {"broadcast"};                          // products as a GPU computes them, on a software driver too
+  small.binding_bytes = binding_bytes;
+  small.max_groups = 31;
+  std::uint64_t number = 0;
+  for (const VulkanOptions& o : {VulkanOptions{}, bare, small}) {
+    std::shared_ptr<Device>& known = opened[o.binding_bytes > 0 ? o.binding_bytes : number++];
+    if (!known) {
       auto d = open_vulkan(o);
       if (!d) {
         std::printf("SKIPPED on Vulkan: %s\n", d.error().message.c_str());
         break;
       }
-      devices.push_back(std::move(*d));
+      known = std::move(*d);
     }
-    return devices;
-  }();
-  return all;
+    devices.push_back(known);
+  }
+  return devices;
 }
 
-// Runs the check on every device: the CPU as above, then Vulkan, where what was recorded must not have failed.
-inline void on_every_device(const std::function<void(Device&)>& check) {
+// Runs the check on every device: the CPU as above, then Vulkan, where what was recorded must not have failed. The least
+// that a binding of the last one shows is what one row of a check's tensors needs.
+inline void on_every_device(const std::function<void(Device&)>& check, std::uint64_t binding_bytes = 16 * 1024) {
   const char* only = std::getenv("MODELC_TEST_DEVICES");   // "cpu" or "vulkan"; both unless set
   const std::string wanted = only != nullptr ? only : "";
   if (wanted != "vulkan") {
@@ -93,7 +98,7 @@ inline void on_every_device(const std::function<void(Device&)>& check) {
   }
   if (wanted == "cpu") return;
   int number = 0;
-  for (const auto& device : vulkan_test_devices()) {
+  for (const auto& device : vulkan_test_devices(binding_bytes)) {
     const std::string description = device->description() + ", with options " + std::to_string(number++);
     CAPTURE(description);
     check(*device);
