@@ -64,25 +64,24 @@ inline void on_every_set(const std::function<void(Device&)>& check, bool vulkan)
 // The first Vulkan device: as it is, without optional features, and with limits so small that what fits one binding of
 // `binding_bytes`, or one axis of workgroups, elsewhere is cut here. Each opened once.
 inline std::vector<std::shared_ptr<Device>> vulkan_test_devices(std::uint64_t binding_bytes) {
-  static std::map<std::uint64_t, std::shared_ptr<Device>> opened;
-  std::vector<std::shared_ptr<Device>> devices;
   VulkanOptions bare, small;
   bare.masked = {"subgroup", "float16", "int8", "int16", "storage16", "storage8"};
-  small.masked = {"broadcast"};                          // products as a GPU computes them, on a software driver too
+  small.masked = {"broadcast"};                            // products as a GPU computes them, on a software driver too
   small.binding_bytes = binding_bytes;
   small.max_groups = 31;
-  std::uint64_t number = 0;
-  for (const VulkanOptions& o : {VulkanOptions{}, bare, small}) {
-    std::shared_ptr<Device>& known = opened[o.binding_bytes > 0 ? o.binding_bytes : number++];
-    if (!known) {
-      auto d = open_vulkan(o);
-      if (!d) {
-        std::printf("SKIPPED on Vulkan: %s\n", d.error().message.c_str());
-        break;
-      }
-      known = std::move(*d);
-    }
-    devices.push_back(known);
+  const auto open = [](const VulkanOptions& o) -> std::shared_ptr<Device> {
+    auto d = open_vulkan(o);
+    if (d) return std::move(*d);
+    std::printf("SKIPPED on Vulkan: %s\n", d.error().message.c_str());
+    return nullptr;
+  };
+  // By what a binding shows. Made with the first in it: what is loaded for that must be there when these go.
+  static std::map<std::uint64_t, std::shared_ptr<Device>> opened = {{0, open({})}};
+  if (opened.at(0) == nullptr) return {};
+  std::vector<std::shared_ptr<Device>> devices = {opened.at(0)};
+  for (const auto& [key, options] : {std::pair{std::uint64_t{1}, bare}, std::pair{binding_bytes, small}}) {
+    if (opened.count(key) == 0) opened[key] = open(options);
+    if (opened[key] != nullptr) devices.push_back(opened[key]);
   }
   return devices;
 }
