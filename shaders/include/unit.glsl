@@ -19,6 +19,20 @@ const uint unit = 32u;
     }                                                                  \
   }
 
+// n words and the two bytes behind them, as the lower half of one more.
+#define WORDS_AND_HALF(to, at, n)                                      \
+  {                                                                    \
+    const uint i_ = (at) >> 2;                                         \
+    const bool odd_ = ((at) & 2u) != 0u;                               \
+    uint lo_ = weights.w[i_];                                          \
+    for (uint j_ = 0u; j_ < (n); ++j_) {                               \
+      const uint hi_ = weights.w[i_ + j_ + 1u];                        \
+      to[j_] = odd_ ? (lo_ >> 16) | (hi_ << 16) : lo_;                 \
+      lo_ = hi_;                                                       \
+    }                                                                  \
+    to[n] = odd_ ? lo_ >> 16 : lo_;                                    \
+  }
+
 // Elements k … k + unit - 1 of the row that begins at byte `row`; k is a multiple of unit.
 void decode_unit(uint row, uint k, out vec4 v[unit / 4u]) {
 #if ENCODING == F32
@@ -37,15 +51,13 @@ void decode_unit(uint row, uint k, out vec4 v[unit / 4u]) {
 #elif ENCODING == Q8_0
   const uint at = row + (k >> 5) * 34u;
   uint q[9];
-  WORDS(q, at, 8u)
-  q[8] = short_at(at + 32u);
+  WORDS_AND_HALF(q, at, 8u)
   const float d = unpackHalf2x16(q[0]).x;
   for (uint i = 0u; i < 8u; ++i) v[i] = d * signed_bytes_of((q[i] >> 16) | (q[i + 1u] << 16));
 #elif ENCODING == Q4_0
   const uint at = row + (k >> 5) * 18u;
   uint q[5];
-  WORDS(q, at, 4u)
-  q[4] = short_at(at + 16u);
+  WORDS_AND_HALF(q, at, 4u)
   const float d = unpackHalf2x16(q[0]).x;
   for (uint i = 0u; i < 4u; ++i) {
     const uint n = (q[i] >> 16) | (q[i + 1u] << 16);
@@ -55,8 +67,7 @@ void decode_unit(uint row, uint k, out vec4 v[unit / 4u]) {
 #elif ENCODING == Q5_0
   const uint at = row + (k >> 5) * 22u;
   uint q[6];
-  WORDS(q, at, 5u)
-  q[5] = short_at(at + 20u);
+  WORDS_AND_HALF(q, at, 5u)
   const float d = unpackHalf2x16(q[0]).x;
   const uint high = (q[0] >> 16) | (q[1] << 16);
   for (uint i = 0u; i < 4u; ++i) {
