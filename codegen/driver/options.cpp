@@ -298,9 +298,18 @@ std::optional<int> parse(int argc, const char* const* argv, Options& o) {
   add_config(*dump, o);
   add_checkpoint(*dump, o, "take the configuration from it");
 
-  CLI::App* devices = app.add_subcommand("devices", "list what can run models here, with limits");
-  heading(*devices, "options");
-  devices->add_flag("--json", o.json, "for a program, one object a line");
+  CLI::App* devices = app.add_subcommand("devices", "list what can run models here, with limits, and what of a model would fit");
+  heading(*devices, "which model would fit");
+  devices->add_option("FILE.model", o.files, "the model, with --checkpoint; no weight is read")->expected(0, 1);
+  add_checkpoint(*devices, o, "folder, .safetensors files or .gguf");
+  add_config(*devices, o);
+  devices->add_option("-c", o.context, "positions of one sequence (the model's context, at most 4096)")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  devices->add_flag("--no-strict", o.no_strict, "allow tensors that the model does not have");
+  devices->add_flag("--auto-cast", o.auto_cast, "f32 and bf16 for each other where a weight declares its type");
+  add_trailing(*devices, o);
+  add_json(*devices, o, "for a program, one object a line");
 
   command(app, "explain", "the long form of a message", o, "CODE");
 

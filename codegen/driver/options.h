@@ -42,6 +42,8 @@ struct Options {
   std::string to, quantize, max_shard_size;
   std::optional<std::uint64_t> seed;             // of random weights
   bool no_tokenizer = false;
+  // devices
+  std::optional<std::int64_t> context;           // positions of the sequence
   // verify, run, bench: what the generated binary is given, in its own words
   std::vector<std::string> forward;
 };

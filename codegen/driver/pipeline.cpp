@@ -269,9 +269,13 @@ bool report_mapping(Session& s, Mapping& mapping) {
   return !mapping.problems.empty();
 }
 
+Mapping map_weights_of(const Session& s, const graph::Module& module, const CheckpointIndex& checkpoint) {
+  return map_weights(mapping_weights(module), rules_for(module.checkpoints, checkpoint), checkpoint,
+                     {.strict = !s.options.no_strict, .auto_cast = s.options.auto_cast});
+}
+
 std::vector<std::string> check_weights(Session& s, const graph::Module& module, const CheckpointIndex& checkpoint) {
-  Mapping mapping = map_weights(mapping_weights(module), rules_for(module.checkpoints, checkpoint), checkpoint,
-                                {.strict = !s.options.no_strict, .auto_cast = s.options.auto_cast});
+  Mapping mapping = map_weights_of(s, module, checkpoint);
   report_mapping(s, mapping);
   std::vector<std::string> notes = std::move(mapping.notes);
   notes.insert(notes.end(), mapping.left_to_load.begin(), mapping.left_to_load.end());

@@ -71,6 +71,9 @@ std::optional<sema::Program> analyze_model(Session& s, const sema::ConfigInput* 
 // The weights as the mapping takes them: one for each of graph::weight_instances.
 std::vector<MappingWeight> mapping_weights(const graph::Module& module);
 
+// Which tensors of the checkpoint they are, as the command line says.
+Mapping map_weights_of(const Session& s, const graph::Module& module, const CheckpointIndex& checkpoint);
+
 // Names, shapes and types of every weight against a checkpoint's headers; problems go to the sink, notes come back.
 std::vector<std::string> check_weights(Session& s, const graph::Module& module, const CheckpointIndex& checkpoint);
 

@@ -19,16 +19,6 @@ namespace {
 
 bool packed(Encoding e) { return block_elements(e) > 1; }
 
-// Encodings that a plan gives to its results, of arrays that have this one.
-Encoding after(const TransformPlan* plan, Encoding e) {
-  if (plan == nullptr) return e;
-  for (const Transform& t : plan->steps) {
-    if (t.kind == TransformKind::offset && e != Encoding::f64) e = Encoding::f32;
-    if (t.kind == TransformKind::cast) e = encoding_of(t.dtype);
-  }
-  return e;
-}
-
 // Whether blocks can go through the plan as they are: rows move, and nothing within a row does.
 bool moves_rows(const TransformPlan* plan) {
   if (plan == nullptr) return true;
@@ -83,17 +73,6 @@ Status has_place(const FileGroup& g, const MappingRules& target, const std::vect
 
 }  // namespace
 
-Encoding Conversion::natural(const WeightSource& source) const {
-  if (source.kind == WeightSource::Kind::default_value || source.parts.empty()) return Encoding::f32;
-  std::optional<Encoding> all;
-  for (const WeightPart& p : source.parts) {
-    const Encoding e = p.encode ? Encoding::f32 : source_->tensors()[p.tensor].encoding;
-    if (all && *all != e) return Encoding::f32;
-    all = e;
-  }
-  return after(source.plan.get(), *all);
-}
-
 Result<Conversion> Conversion::plan(std::shared_ptr<const CheckpointIndex> source, std::vector<MappingWeight> weights, Mapping mapping,
                                     const MappingRules& target, ConvertOptions options) {
   Conversion c;
@@ -140,7 +119,7 @@ Result<Conversion> Conversion::plan(std::shared_ptr<const CheckpointIndex> sourc
     bool offsets = false;
     for (std::size_t w : group.weights) {
       names.push_back(c.weights_[w].name);
-      const Encoding e = c.natural(c.mapping_.sources[w]);
+      const Encoding e = read_encoding(*c.source_, c.mapping_.sources[w]);
       stored = stored && *stored != e ? Encoding::f32 : e;
       if (const auto& plan = c.mapping_.sources[w].plan)
         for (const Transform& t : plan->steps) offsets = offsets || t.kind == TransformKind::offset;
@@ -148,7 +127,7 @@ Result<Conversion> Conversion::plan(std::shared_ptr<const CheckpointIndex> sourc
     if (group.plan)
       for (const Transform& t : group.plan->steps) offsets = offsets || t.kind == TransformKind::offset;
     if (packed(*stored) && !moves_rows(group.plan.get())) stored = Encoding::f32;
-    const Encoding natural = after(group.plan.get(), *stored);
+    const Encoding natural = encoding_after(group.plan.get(), *stored);
     for (std::size_t k = 0; k < group.file.size(); ++k) {
       ConvertedTensor t;
       t.name = group.file[k];

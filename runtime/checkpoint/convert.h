@@ -74,7 +74,6 @@ class Conversion {
   Conversion() = default;
   Result<std::vector<HostArray>> group(std::size_t g);
   Result<HostArray> encoded(HostArray x, const ConvertedTensor& t);
-  Encoding natural(const WeightSource& source) const;
   Status restore();
 
   struct Place {

@@ -356,6 +356,15 @@ Result<std::vector<HostArray>> to_file(const TransformPlan& plan, std::vector<Ho
   return arrays;
 }
 
+Encoding encoding_after(const TransformPlan* plan, Encoding e) {
+  if (plan == nullptr) return e;
+  for (const Transform& t : plan->steps) {
+    if (t.kind == TransformKind::offset && e != Encoding::f64) e = Encoding::f32;
+    if (t.kind == TransformKind::cast) e = encoding_of(t.dtype);
+  }
+  return e;
+}
+
 Result<HostArray> cast(const HostArray& x, DType to) {
   if (x.encoding == encoding_of(to)) return x;
   const bool narrow_to = to == DType::f32 || to == DType::f16 || to == DType::bf16;

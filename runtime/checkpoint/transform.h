@@ -61,6 +61,8 @@ struct HostArray {
 // `offset` (which gives f32) and a narrowing `cast` are exact.
 Result<std::vector<HostArray>> to_model(const TransformPlan& plan, std::vector<HostArray> file);
 Result<std::vector<HostArray>> to_file(const TransformPlan& plan, std::vector<HostArray> model);
+// The encoding that the results of a plan (null: none) have, of arrays that have this one.
+Encoding encoding_after(const TransformPlan* plan, Encoding of);
 // The same elements in another plain float type, rounded to nearest even.
 Result<HostArray> cast(const HostArray& from, DType to);
 

@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/weight_data.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/base/strings.h"
@@ -42,6 +43,16 @@ HostArray rows_of(HostArray x, const WeightPart& part) {
 }
 
 }  // namespace
+
+Encoding read_encoding(const CheckpointIndex& index, const WeightSource& source) {
+  if (source.cast) return encoding_of(*source.cast);
+  if (source.value) return source.value->encoding();
+  if (source.kind == WeightSource::Kind::default_value || source.parts.empty()) return Encoding::f32;
+  const auto of = [&](const WeightPart& p) { return p.encode ? Encoding::f32 : index.tensors()[p.tensor].encoding; };
+  const Encoding first = of(source.parts[0]);
+  const bool alike = std::all_of(source.parts.begin(), source.parts.end(), [&](const WeightPart& p) { return of(p) == first; });
+  return encoding_after(source.plan.get(), alike ? first : Encoding::f32);
+}
 
 Result<HostArray> read_weight(CheckpointData& data, const Mapping& mapping, const WeightSource& source, const TensorShape& shape) {
   if (source.cast) {

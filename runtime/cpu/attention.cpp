@@ -87,38 +87,66 @@ struct CpuDevice::Keys {
   }
 };
 
-Result<std::unique_ptr<StateStore>> CpuDevice::reserve(const StateSlot& slot, std::int64_t capacity, int sequences) {
+namespace {
+
+// Whether it has kernels for such a state.
+Status supported(const StateSlot& slot) {
   using Kind = StateSlot::Kind;
   const bool narrow = slot.kind == Kind::kv_cache && (slot.dtype == DType::f16 || slot.dtype == DType::bf16);
-  if (slot.kind == Kind::latent_cache || (slot.dtype != DType::f32 && !narrow))
-    return Error{"state-kind",
-                 slot.kind == Kind::latent_cache ? "a cache of latents is not carried out by the CPU device"
-                                                 : "a state of " + std::string(name(slot.dtype)) + " is not carried out by the CPU device",
-                 {},
-                 {}};
-  if (slot.kind != Kind::kv_cache) {
-    auto state = SlotState::make(*this, slot, sequences);
-    if (!state) return std::move(state.error());
-    return std::unique_ptr<StateStore>(std::move(*state));
-  }
-  const std::int64_t heads = slot.sizes[0], dim = slot.sizes[1], value_dim = slot.sizes[2];
-  const std::int64_t rows = static_cast<std::int64_t>(sequences) * heads;
-  std::int64_t key_bytes = 0, value_bytes = 0;
-  if (capacity > (std::int64_t{1} << 40) || __builtin_mul_overflow(rows, key_positions(capacity) * bytes(slot.dtype), &key_bytes) ||
-      __builtin_mul_overflow(rows, capacity * bytes(slot.dtype), &value_bytes) || __builtin_mul_overflow(key_bytes, dim, &key_bytes) ||
-      __builtin_mul_overflow(value_bytes, value_dim, &value_bytes))
+  if (slot.kind != Kind::latent_cache && (slot.dtype == DType::f32 || narrow)) return {};
+  return Error{"state-kind",
+               slot.kind == Kind::latent_cache ? "a cache of latents is not carried out by the CPU device"
+                                               : "a state of " + std::string(name(slot.dtype)) + " is not carried out by the CPU device",
+               {},
+               {}};
+}
+
+// Bytes of the two buffers of a kv_cache.
+struct CacheBytes {
+  std::int64_t keys = 0, values = 0;
+};
+Result<CacheBytes> cache_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) {
+  const std::int64_t rows = static_cast<std::int64_t>(sequences) * slot.sizes[0], element = bytes(slot.dtype);
+  CacheBytes b;
+  std::int64_t both = 0;
+  if (capacity > (std::int64_t{1} << 40) || __builtin_mul_overflow(rows, key_positions(capacity) * element, &b.keys) ||
+      __builtin_mul_overflow(rows, capacity * element, &b.values) || __builtin_mul_overflow(b.keys, slot.sizes[1], &b.keys) ||
+      __builtin_mul_overflow(b.values, slot.sizes[2], &b.values) || __builtin_add_overflow(b.keys, b.values, &both))
     return Error{"out-of-memory",
                  "a cache of " + grouped(capacity) + " positions for " + counted(static_cast<std::uint64_t>(sequences), "sequence") +
                      " passes all memory",
                  {},
                  {}};
-  auto keys = buffers_.allocate(key_bytes);
+  return b;
+}
+
+}  // namespace
+
+Result<std::int64_t> CpuDevice::state_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) const {
+  if (Status s = supported(slot); !s) return std::move(s.error());
+  if (slot.kind != StateSlot::Kind::kv_cache) return SlotState::bytes_of(slot, sequences);
+  auto size = cache_bytes(slot, capacity, sequences);
+  if (!size) return std::move(size.error());
+  return size->keys + size->values;
+}
+
+Result<std::unique_ptr<StateStore>> CpuDevice::reserve(const StateSlot& slot, std::int64_t capacity, int sequences) {
+  if (Status s = supported(slot); !s) return std::move(s.error());
+  if (slot.kind != StateSlot::Kind::kv_cache) {
+    auto state = SlotState::make(*this, slot, sequences);
+    if (!state) return std::move(state.error());
+    return std::unique_ptr<StateStore>(std::move(*state));
+  }
+  auto size = cache_bytes(slot, capacity, sequences);
+  if (!size) return std::move(size.error());
+  auto keys = buffers_.allocate(size->keys);
   if (!keys) return std::move(keys.error());
-  auto values = buffers_.allocate(value_bytes);
+  auto values = buffers_.allocate(size->values);
   if (!values) {
     buffers_.free(*keys);
     return std::move(values.error());
   }
+  const std::int64_t heads = slot.sizes[0], dim = slot.sizes[1], value_dim = slot.sizes[2];
   return std::unique_ptr<StateStore>(
       std::make_unique<KvCache>(*this, slot, capacity, sequences,
                                 Tensor{*keys, 0, slot.dtype, {sequences, heads, key_positions(capacity) / key_block, dim, key_block}},

@@ -123,6 +123,9 @@ class Device {
   // The memory of a `state` member for so many sequences, in the device's own layout: a KvCache for Kind::kv_cache, with
   // room for `capacity` positions of each. "state-kind" for a kind, or a dtype, that its kernels do not have.
   virtual Result<std::unique_ptr<StateStore>> reserve(const StateSlot& slot, std::int64_t capacity, int sequences) = 0;
+  // The bytes that it comes to once all its sequences were in a call: what is reserved, and of a state without a past the copy to go
+  // back to. Errors as reserve()'s.
+  virtual Result<std::int64_t> state_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) const = 0;
 
   // ---- kernels. Shapes: t = rows (all leading axes multiplied).
   // out_r[t, rows of result r] = x[t, k] · its blocksᵀ + their biases; with `residual` (one result): + residual[t, rows];
@@ -212,6 +215,8 @@ struct DeviceInfo {
   std::string name, description;
   std::vector<std::string> limits;
   bool usable = true;
+  // Bytes that tensors can be in, and those that nobody uses now: of a GPU its own memory, else the machine's. 0: not known.
+  std::uint64_t memory = 0, free = 0;
 };
 Result<std::vector<DeviceInfo>> vulkan_devices();
 

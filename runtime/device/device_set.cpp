@@ -334,6 +334,10 @@ Result<std::unique_ptr<StateStore>> DeviceSet::reserve(const StateSlot& slot, st
   return std::unique_ptr<StateStore>(std::move(*state));
 }
 
+Result<std::int64_t> DeviceSet::state_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) const {
+  return member(slot.member).state_bytes(slot, capacity, sequences);
+}
+
 void DeviceSet::linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) {
   On run(*this, home_of(w));
   const Tensor own = run.in(x), added = run.in(residual);

@@ -1,11 +1,13 @@
 #include "runtime/device/loader.h"
 
 #include <algorithm>
+#include <cassert>
 #include <exception>
 #include <mutex>
 
 #include "runtime/base/strings.h"
 #include "runtime/device/binder.h"
+#include "runtime/device/held.h"
 
 namespace modelc {
 namespace {
@@ -21,7 +23,6 @@ std::int64_t rows_of(const Weight& w) {
   for (int i = 0; i < std::max(w.spec.shape.rank() - 1, 1); ++i) rows *= w.spec.shape[i];
   return rows;
 }
-MatrixUse use_of(const Weight& w) { return w.spec.role == WeightRole::table ? MatrixUse::rows : MatrixUse::product; }
 
 RowBlock block_of(Encoding encoding, std::int64_t rows, std::int64_t columns, const Buffer* buffer, std::int64_t offset) {
   const std::int64_t row[] = {columns};
@@ -89,14 +90,11 @@ Status Loader::from_checkpoint(const std::vector<bool>* which) {
   return {};
 }
 
-bool Loader::reads(const Weight& w, Encoding encoding) const { return here_.device->member(w.member).reads(encoding, use_of(w)); }
+bool Loader::reads(const Weight& w, Encoding encoding) const { return here_.device->member(w.member).reads(encoding, use_of(w.spec.role)); }
 
 bool Loader::stays(std::size_t i) const {
   const Weight& w = *weights_[i].weight;
-  const WeightSource& source = mapping_.sources[i];
-  if (w.spec.role == WeightRole::vector || !source.as_stored() || merge_.changes(i)) return false;
-  return std::all_of(source.parts.begin(), source.parts.end(),
-                     [&](const WeightPart& p) { return reads(w, index_->tensors()[p.tensor].encoding); });
+  return !merge_.changes(i) && stays_as_stored(*index_, mapping_.sources[i], w.spec.role, here_.device->member(w.member));
 }
 
 std::int64_t Loader::bytes_to_make(std::size_t i) const {
@@ -140,15 +138,15 @@ Result<Loader::Made> Loader::make(std::size_t i) {
 }
 
 Status Loader::make_of(const WeightSource& source, const Weight& w, Made& made) {
-  if (w.spec.role != WeightRole::vector) {
+  const Encoding stored = read_encoding(*index_, source);
+  if (made_as(*index_, source, w.spec.role, here_.device->member(w.member)) == stored && w.spec.role != WeightRole::vector) {
     auto rows = read_weight(data_, mapping_, source, shape_of(w));
     if (!rows) return std::move(rows.error());
-    if (reads(w, rows->encoding)) {
-      made.rows = std::move(*rows);
-      return {};
-    }
-    if (block_elements(rows->encoding) > 1) made.decoded = rows->encoding;
+    assert(rows->encoding == stored);
+    made.rows = std::move(*rows);
+    return {};
   }
+  if (w.spec.role != WeightRole::vector && block_elements(stored) > 1) made.decoded = stored;
   auto values = read_weight_f32(data_, mapping_, source, shape_of(w));
   if (!values) return std::move(values.error());
   made.values = std::move(*values);

@@ -54,6 +54,9 @@ class MeterDevice final : public Device {
   Status prepare(Matrix& matrix, MatrixUse use) override { return device_->prepare(matrix, use); }
   Status begin(const StepSizes& sizes, const Batch* at, const BatchTensors& fields) override;
   Result<std::unique_ptr<StateStore>> reserve(const StateSlot& slot, std::int64_t capacity, int sequences) override;
+  Result<std::int64_t> state_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) const override {
+    return device_->state_bytes(slot, capacity, sequences);
+  }
   void linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) override;
   void linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out) override;
   void take(const Matrix& table, const Tensor& rows, float scale, const Tensor& out) override;

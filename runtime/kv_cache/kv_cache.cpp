@@ -46,17 +46,39 @@ std::int64_t KvCache::truncate(int sequence, std::int64_t length) {
 
 // ---- SlotState
 
-Result<std::unique_ptr<SlotState>> SlotState::make(Device& device, const StateSlot& slot, int slots) {
-  std::int64_t size = 1, bytes = 0;
+namespace {
+
+// Elements of one sequence; bytes of one copy of all: a whole state is two (SlotState::begin).
+struct SlotSize {
+  std::int64_t elements = 1, bytes = 0;
+};
+Result<SlotSize> size_of(const StateSlot& slot, int slots) {
+  SlotSize size;
   bool over = false;
   for (const std::int64_t n : slot.sizes)
-    if (n > 0) over |= __builtin_mul_overflow(size, n, &size);
-  over |= __builtin_mul_overflow(size, std::int64_t{4} * slots, &bytes);
+    if (n > 0) over |= __builtin_mul_overflow(size.elements, n, &size.elements);
+  std::int64_t both = 0;
+  over |= __builtin_mul_overflow(size.elements, std::int64_t{4} * slots, &size.bytes) || __builtin_mul_overflow(size.bytes, 2, &both);
   if (over)
     return Error{"out-of-memory", "a state for " + counted(static_cast<std::uint64_t>(slots), "sequence") + " passes all memory", {}, {}};
-  auto buffer = device.allocate(std::max<std::int64_t>(bytes, 1));
+  size.bytes = std::max<std::int64_t>(size.bytes, 1);
+  return size;
+}
+
+}  // namespace
+
+Result<std::int64_t> SlotState::bytes_of(const StateSlot& slot, int slots) {
+  auto size = size_of(slot, slots);
+  if (!size) return std::move(size.error());
+  return 2 * size->bytes;
+}
+
+Result<std::unique_ptr<SlotState>> SlotState::make(Device& device, const StateSlot& slot, int slots) {
+  auto size = size_of(slot, slots);
+  if (!size) return std::move(size.error());
+  auto buffer = device.allocate(size->bytes);
   if (!buffer) return std::move(buffer.error());
-  std::unique_ptr<SlotState> s(new SlotState(device, slot, *buffer, size, slots));
+  std::unique_ptr<SlotState> s(new SlotState(device, slot, *buffer, size->elements, slots));
   for (int i = 0; i < slots; ++i) s->clear(i);
   return s;
 }

@@ -66,6 +66,8 @@ class KvCache final : public StateStore {
 class SlotState final : public StateStore {
  public:
   static Result<std::unique_ptr<SlotState>> make(Device& device, const StateSlot& slot, int slots);
+  // What bytes() says once a call of all the sequences has begun. "out-of-memory" where it passes all numbers.
+  static Result<std::int64_t> bytes_of(const StateSlot& slot, int slots);
   ~SlotState() override;
 
   // [sizes…] f32 of one sequence; zeros while it is empty.

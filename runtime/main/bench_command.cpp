@@ -116,6 +116,7 @@ struct Outcome {
   Figures prefill, decode;                                 // tokens a second
   double first_token = 0;                                  // seconds from the start of the load to the first logits
   double peak_bytes = 0;
+  std::int64_t state_bytes = 0;
   DeviceLimits limits;
   Profile prefill_profile, decode_profile;
 };
@@ -158,6 +159,7 @@ void print_json(const Options& o, Model& m, const Outcome& r) {
   j.set("first_token_seconds", Json(r.first_token));
   j.set("peak_bytes", Json(r.peak_bytes));
   j.set("weight_bytes", Json(m.load_report().bytes));
+  j.set("state_bytes", Json(r.state_bytes));
   const double prefill_flops = r.prefill_profile.flops / static_cast<double>(o.bench_prompt) * r.prefill.median();
   const double decode_bytes = r.decode_profile.bytes / static_cast<double>(o.bench_tokens) * r.decode.median();
   j.set("prefill_operations_per_second", Json(prefill_flops));
@@ -231,8 +233,9 @@ void print_text(const Options& o, Model& m, const Outcome& r) {
   std::printf("\ndecode of %-9lld %9.1f tokens/s (%.1f to %.1f)   %8.1f GB/s", static_cast<long long>(o.bench_tokens), r.decode.median(),
               r.decode.values.front(), r.decode.values.back(), decode_bytes / 1e9);
   if (read > 0) std::printf(", %.2f of the read", decode_bytes / read);
-  std::printf("\nload %.3f s, first token after %.3f s (load and prompt); weights %s, peak memory %s\n", m.load_report().seconds,
+  std::printf("\nload %.3f s, first token after %.3f s (load and prompt); weights %s, state %s, peak memory %s\n", m.load_report().seconds,
               r.first_token, human_bytes(static_cast<std::uint64_t>(m.load_report().bytes)).c_str(),
+              human_bytes(static_cast<std::uint64_t>(r.state_bytes)).c_str(),
               human_bytes(static_cast<std::uint64_t>(r.peak_bytes)).c_str());
   print_limits(r.limits);
   if (o.bench_profile.empty()) return;
@@ -282,6 +285,7 @@ int run_bench(const Options& o, const ModelFactory& factory) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   r.peak_bytes = static_cast<double>(usage.ru_maxrss) * 1024;
+  r.state_bytes = (*state)->bytes();
   const std::vector<Tensor> weights = weights_of(m);
   // The machine's limits are the CPU's, where it is what computes.
   const bool on_cpu = std::all_of(weights.begin(), weights.end(), [](const Tensor& t) { return t.host<std::byte>() != nullptr; });

@@ -74,7 +74,7 @@ std::string usage_of(const CLI::App& app) {
   bool more = false;
   for (const CLI::Option* o : app.get_options()) {
     if (o == app.get_help_ptr() || o->get_group().empty()) continue;
-    if (o->get_positional() && o->get_required()) out += " " + name_of(*o);
+    if (o->get_positional()) out += o->get_required() ? " " + name_of(*o) : " [" + name_of(*o) + "]";
     else if (!o->get_positional() && o->get_required()) out += " " + o->get_name() + " " + value_of(*o);
     else more = true;
   }

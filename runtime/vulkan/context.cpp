@@ -138,11 +138,15 @@ DeviceDescription describe(const Instance& instance, VkPhysicalDevice device) {
                        (control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   }
 
-  auto memory = chained<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, nullptr);
+  auto budget = chained<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT, nullptr);
+  const bool budgets = has_extension(instance, device, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  auto memory =
+      chained<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, budgets ? &budget : nullptr);
   instance.GetPhysicalDeviceMemoryProperties2(device, &memory);
   const VkPhysicalDeviceMemoryProperties& m = memory.memoryProperties;
   for (std::uint32_t i = 0; i < m.memoryHeapCount; ++i)
-    d.heaps.push_back({m.memoryHeaps[i].size, (m.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0});
+    d.heaps.push_back({m.memoryHeaps[i].size, (m.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0,
+                       budgets ? std::optional(budget.heapBudget[i] - std::min(budget.heapBudget[i], budget.heapUsage[i])) : std::nullopt});
   for (std::uint32_t i = 0; i < m.memoryTypeCount; ++i) {
     const VkMemoryPropertyFlags flags = m.memoryTypes[i].propertyFlags;
     d.types.push_back({m.memoryTypes[i].heapIndex, (flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0,

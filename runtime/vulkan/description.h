@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ enum class DeviceKind : std::uint8_t { other, integrated, discrete, virtual_gpu,
 struct MemoryHeap {
   std::uint64_t bytes = 0;
   bool device_local = false;
+  std::optional<std::uint64_t> free = {};                  // that this process may still have now; none: the driver does not say
 };
 struct MemoryType {
   std::uint32_t heap = 0;

@@ -149,6 +149,21 @@ Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& op
   return p;
 }
 
+DeviceMemory memory_of(const DeviceDescription& d, std::uint64_t host_available) {
+  const MemoryHeap* heap = nullptr;
+  if (const auto plan = plan_device(d)) {
+    heap = &d.heaps[d.types[plan->device_type].heap];
+  } else {
+    for (const MemoryHeap& h : d.heaps)
+      if (h.device_local && (heap == nullptr || h.bytes > heap->bytes)) heap = &h;
+  }
+  if (heap == nullptr) return {};
+  DeviceMemory m{heap->bytes, heap->free.value_or(heap->bytes), heap->free.has_value()};
+  const bool shared = d.kind == DeviceKind::integrated || d.kind == DeviceKind::cpu;
+  if (shared && host_available > 0) m.free = std::min(m.free, host_available);
+  return m;
+}
+
 std::optional<std::array<std::uint32_t, 3>> fold_groups(std::uint64_t groups, const std::array<std::uint32_t, 3>& most) {
   std::array<std::uint32_t, 3> g{1, 1, 1};
   const std::uint64_t x = std::max<std::uint64_t>(most[0], 1), y = std::max<std::uint64_t>(most[1], 1);

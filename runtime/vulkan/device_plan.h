@@ -54,6 +54,14 @@ std::vector<std::string> feature_names();                  // what may be masked
 // Errors: "vulkan-device" with what is missing and what is needed.
 Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& options = {});
 
+// The memory that tensors get: the heap of DevicePlan::device_type, of a device that cannot be used its largest own one. `free` is
+// what the driver says, else all; of a device that shares the machine's memory at most `host_available`, where that is known (not 0).
+struct DeviceMemory {
+  std::uint64_t bytes = 0, free = 0;
+  bool said = false;                                       // by the driver, how much is free
+};
+DeviceMemory memory_of(const DeviceDescription& d, std::uint64_t host_available);
+
 // So many workgroups as x · y · z within the limits, x first; at least as many, and what is too many does nothing. None
 // where even all axes hold fewer.
 std::optional<std::array<std::uint32_t, 3>> fold_groups(std::uint64_t groups, const std::array<std::uint32_t, 3>& most);

@@ -1,4 +1,5 @@
 // What devices there are, for people.
+#include "runtime/base/host_memory.h"
 #include "runtime/base/strings.h"
 #include "runtime/device/device.h"
 #include "runtime/vulkan/context.h"
@@ -10,6 +11,7 @@ Result<std::vector<DeviceInfo>> vulkan_devices() {
   if (!instance) return std::move(instance.error());
   auto devices = vulkan::physical_devices(**instance);
   if (!devices) return std::move(devices.error());
+  const HostMemory host = host_memory();
   std::vector<DeviceInfo> list;
   for (std::size_t i = 0; i < devices->size(); ++i) {
     const vulkan::DeviceDescription d = vulkan::describe(**instance, (*devices)[i]);
@@ -18,6 +20,10 @@ Result<std::vector<DeviceInfo>> vulkan_devices() {
     info.description = d.name + ", " + vulkan::name_of(d.kind) + ", Vulkan " + std::to_string(d.version_major) + "." +
                        std::to_string(d.version_minor) + ", " + d.driver;
     info.limits = vulkan::heap_table(d);
+    const vulkan::DeviceMemory memory = vulkan::memory_of(d, host.available);
+    info.memory = memory.bytes;
+    info.free = memory.free;
+    if (!memory.said) info.limits.push_back("its driver does not say how much of its memory is in use");
     info.limits.push_back("a piece of memory: at most " + human_bytes(d.max_allocation) + "; a shader sees " +
                           human_bytes(d.max_storage_range) + " of it");
     info.limits.push_back("workgroups: " + std::to_string(d.max_group_size) + " invocations, " + human_bytes(d.shared_bytes) + " shared; " +

@@ -166,35 +166,71 @@ Status VulkanDevice::check_faults() {
   return e;
 }
 
-Result<std::unique_ptr<StateStore>> VulkanDevice::reserve(const StateSlot& slot, std::int64_t capacity, int sequences) {
-  if (slot.kind == StateSlot::Kind::latent_cache || slot.dtype != DType::f32)
-    return Error{"state-kind",
-                 slot.kind == StateSlot::Kind::latent_cache
-                     ? "a cache of latents is not carried out by the Vulkan device"
-                     : "a state of " + std::string(name(slot.dtype)) + " is not carried out by the Vulkan device",
-                 {},
-                 {}};
-  if (slot.kind != StateSlot::Kind::kv_cache) {
-    auto state = SlotState::make(*this, slot, sequences);
-    if (!state) return std::move(state.error());
-    return std::unique_ptr<StateStore>(std::move(*state));
-  }
-  const std::int64_t heads = slot.sizes[0], dim = slot.sizes[1], value_dim = slot.sizes[2];
-  std::int64_t rows = 0, key_bytes = 0, value_bytes = 0;
-  if (capacity > (std::int64_t{1} << 40) || __builtin_mul_overflow(capacity * 4, static_cast<std::int64_t>(sequences) * heads, &rows) ||
-      __builtin_mul_overflow(rows, dim, &key_bytes) || __builtin_mul_overflow(rows, value_dim, &value_bytes))
+namespace {
+
+// Whether it has shaders for such a state.
+Status supported(const StateSlot& slot) {
+  if (slot.kind != StateSlot::Kind::latent_cache && slot.dtype == DType::f32) return {};
+  return Error{"state-kind",
+               slot.kind == StateSlot::Kind::latent_cache
+                   ? "a cache of latents is not carried out by the Vulkan device"
+                   : "a state of " + std::string(name(slot.dtype)) + " is not carried out by the Vulkan device",
+               {},
+               {}};
+}
+
+// Bytes of the two buffers of a kv_cache.
+struct CacheBytes {
+  std::int64_t keys = 0, values = 0;
+};
+Result<CacheBytes> cache_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) {
+  CacheBytes b;
+  std::int64_t rows = 0, both = 0;
+  if (capacity > (std::int64_t{1} << 40) ||
+      __builtin_mul_overflow(capacity * 4, static_cast<std::int64_t>(sequences) * slot.sizes[0], &rows) ||
+      __builtin_mul_overflow(rows, slot.sizes[1], &b.keys) || __builtin_mul_overflow(rows, slot.sizes[2], &b.values) ||
+      __builtin_add_overflow(b.keys, b.values, &both))
     return Error{"out-of-memory",
                  "a cache of " + grouped(capacity) + " positions for " + counted(static_cast<std::uint64_t>(sequences), "sequence") +
                      " passes all memory",
                  {},
                  {}};
-  auto keys = allocate(key_bytes);
+  return b;
+}
+
+}  // namespace
+
+Result<std::int64_t> VulkanDevice::state_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) const {
+  if (Status s = supported(slot); !s) return std::move(s.error());
+  if (slot.kind != StateSlot::Kind::kv_cache) return SlotState::bytes_of(slot, sequences);
+  auto size = cache_bytes(slot, capacity, sequences);
+  if (!size) return std::move(size.error());
+  if (const std::int64_t larger = std::max(size->keys, size->values); larger > largest_buffer())
+    return Error{"tensor-size",
+                 c_->description.name + ": keys or values of " + grouped(larger) + " bytes; one piece of memory has at most " +
+                     grouped(largest_buffer()),
+                 {},
+                 "fewer positions"};
+  return size->keys + size->values;
+}
+
+Result<std::unique_ptr<StateStore>> VulkanDevice::reserve(const StateSlot& slot, std::int64_t capacity, int sequences) {
+  if (Status s = supported(slot); !s) return std::move(s.error());
+  if (slot.kind != StateSlot::Kind::kv_cache) {
+    auto state = SlotState::make(*this, slot, sequences);
+    if (!state) return std::move(state.error());
+    return std::unique_ptr<StateStore>(std::move(*state));
+  }
+  auto size = cache_bytes(slot, capacity, sequences);
+  if (!size) return std::move(size.error());
+  auto keys = allocate(size->keys);
   if (!keys) return std::move(keys.error());
-  auto values = allocate(value_bytes);
+  auto values = allocate(size->values);
   if (!values) {
     free(*keys);
     return std::move(values.error());
   }
+  const std::int64_t heads = slot.sizes[0], dim = slot.sizes[1], value_dim = slot.sizes[2];
   return std::unique_ptr<StateStore>(std::make_unique<KvCache>(*this, slot, capacity, sequences,
                                                                Tensor{*keys, 0, DType::f32, {sequences, heads, capacity, dim}},
                                                                Tensor{*values, 0, DType::f32, {sequences, heads, capacity, value_dim}}));

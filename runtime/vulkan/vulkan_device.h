@@ -35,6 +35,7 @@ class VulkanDevice final : public Device {
   Status prepare(Matrix& matrix, MatrixUse use) override;
   Status begin(const StepSizes& sizes, const Batch* at, const BatchTensors& fields) override;
   Result<std::unique_ptr<StateStore>> reserve(const StateSlot& slot, std::int64_t capacity, int sequences) override;
+  Result<std::int64_t> state_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) const override;
 
   void linear(const Tensor& x, const Matrix& w, std::span<const Tensor> outs, const Tensor& residual) override;
   void linear_map(const Tensor& x, const Matrix& w, const MapKernel& f, const Tensor& out) override;

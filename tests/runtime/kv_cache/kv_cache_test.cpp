@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/safetensors/writer.h"
+#include "runtime/device/device_set.h"
 #include "runtime/modelc.h"
 #include "tests/runtime/base/temporary_folder.h"
 
@@ -171,6 +172,37 @@ TEST_CASE("a state without a past: filled by a call, brought back by one that fa
   auto cross = *device->reserve({.kind = StateSlot::Kind::cross_cache, .sizes = {2, 1, 3}}, 100, 1);
   CHECK(cross->truncate(0, 4) == 4);
   CHECK(cross->truncate(0, 0) == 0);
+}
+
+TEST_CASE("the bytes of a state are known before it is reserved, on every device") {
+  using Kind = StateSlot::Kind;
+  std::vector<std::shared_ptr<Device>> devices = {std::shared_ptr<Device>(std::move(*open_cpu({})))};
+  if (auto vulkan = open_vulkan({})) devices.push_back(std::move(*vulkan));
+  else MESSAGE("SKIPPED on Vulkan: " << vulkan.error().message);
+  devices.push_back(std::make_shared<DeviceSet>(std::vector<DeviceSet::Member>{{"cpu", devices[0]}, {"last", devices.back()}}));
+  for (const auto& device : devices)
+    for (const StateSlot& slot : {StateSlot{.sizes = {3, 20, 12}}, StateSlot{.sizes = {3, 20, 12}, .dtype = DType::f16},
+                                  StateSlot{.sizes = {2, 8, 8}, .dtype = DType::f32, .member = device->members() - 1},
+                                  StateSlot{.kind = Kind::recurrent, .sizes = {5, 3}}, StateSlot{.kind = Kind::ring, .sizes = {4, 7}},
+                                  StateSlot{.kind = Kind::latent_cache, .sizes = {4, 2}}})
+      for (const int sequences : {1, 3}) {
+        const std::string description = device->description();
+        CAPTURE(description);
+        const auto counted = device->state_bytes(slot, 100, sequences);
+        auto store = device->reserve(slot, 100, sequences);
+        REQUIRE(counted.ok() == store.ok());
+        if (!store) {
+          CHECK(counted.error().kind == store.error().kind);
+          continue;
+        }
+        Sequences all;
+        for (int i = 0; i < sequences; ++i) all.slots.push_back(i);
+        REQUIRE((*store)->begin(all).ok());
+        CHECK((*store)->bytes() == *counted);
+      }
+  // Keys lie in blocks of positions on the CPU: 112 for 100.
+  CHECK(*devices[0]->state_bytes({.sizes = {3, 20, 12}, .dtype = DType::f16}, 100, 1) == 3 * (112 * 20 + 100 * 12) * 2);
+  CHECK(devices[0]->state_bytes({.sizes = {1, 4, 4}}, std::int64_t{1} << 41, 1).error().kind == "out-of-memory");
 }
 
 TEST_CASE("states that a device does not have, and sizes that pass all numbers, are refused") {

@@ -243,3 +243,25 @@ TEST_CASE("a file of pipelines comes back whole, and not at all when it is damag
   other.cache_uuid[3] = 1;
   CHECK(!unpack_cache(other, file).has_value());
 }
+
+TEST_CASE("the memory that tensors get: one heap, what the driver says of it, and what the machine has where both share it") {
+  DeviceDescription d = discrete();
+  CHECK(memory_of(d, 3 * gib).bytes == 24 * gib);
+  CHECK(memory_of(d, 3 * gib).free == 24 * gib);           // not said: all of it
+  CHECK_FALSE(memory_of(d, 3 * gib).said);
+  d.heaps[0].free = 20 * gib;
+  d.heaps[1].free = 2 * gib;
+  CHECK(memory_of(d, 3 * gib).free == 20 * gib);
+  CHECK(memory_of(d, 3 * gib).said);
+  DeviceDescription shared = least();
+  CHECK(memory_of(shared, 0).free == 512 * mib);
+  CHECK(memory_of(shared, gib).free == 512 * mib);
+  CHECK(memory_of(shared, 100 * mib).free == 100 * mib);
+  shared.heaps[0].free = 50 * mib;
+  CHECK(memory_of(shared, 100 * mib).free == 50 * mib);
+  d.version_minor = 0;                                     // one that cannot be used has memory, too
+  CHECK(memory_of(d, 0).bytes == 24 * gib);
+  d.heaps.clear();
+  d.types.clear();
+  CHECK(memory_of(d, 0).bytes == 0);
+}
