@@ -260,6 +260,35 @@ TEST_CASE("formulas that do not read, and hostile sizes, are errors") {
   CHECK_FALSE(part_shapes(e, {4, 4}).ok());
 }
 
+TEST_CASE("what a weight is read as is known without reading it: plain, moved, offset, cast, of parts that differ") {
+  File f;
+  const std::vector<std::uint8_t> narrow(16, 1);
+  for (const char* name : {"plain", "turned", "moved", "other", "tail", "declared"}) f.bytes(name, Encoding::bf16, {2, 4}, narrow);
+  f.add("head", {2, 4}).add("wide", {2, 4});
+  MappingRules rules;
+  rules.maps = {{.file = {"turned"}, .model = {"w.turned"}, .via = "transpose(0, 1)"},
+                {.file = {"moved"}, .model = {"w.moved"}, .via = "offset(1)"},
+                {.file = {"other"}, .model = {"w.other"}, .via = "cast(f16)"},
+                {.file = {"tail", "head"}, .model = {"w.both"}, .via = "concat(0, [2, 2])"}};
+  std::vector<MappingWeight> weights = {weight("plain", {2, 4}),   weight("w.turned", {4, 2}), weight("w.moved", {2, 4}),
+                                        weight("w.other", {2, 4}), weight("w.both", {4, 4}),   weight("declared", {2, 4}),
+                                        weight("wide", {2, 4}),    weight("none", {3}, true)};
+  weights[5].dtype = DType::f32;
+  const Mapping m = map_weights(weights, rules, f.index(), {.auto_cast = true});
+  REQUIRE(texts(m) == "");
+  const Encoding expected[] = {Encoding::bf16, Encoding::bf16, Encoding::f32, Encoding::f16,
+                               Encoding::f32,  Encoding::f32,  Encoding::f32, Encoding::f32};
+  CheckpointData data(std::make_shared<const CheckpointIndex>(f.index()));
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    CAPTURE(weights[i].name);
+    CHECK(read_encoding(f.index(), m.sources[i]) == expected[i]);
+    if (weights[i].has_default) continue;
+    const auto read = read_weight(data, m, m.sources[i], weights[i].shape);
+    REQUIRE_MESSAGE(read, read.error().text());
+    CHECK(read->encoding == expected[i]);
+  }
+}
+
 TEST_CASE("bounds of indices read as they are written") {
   const auto only = parse_only("i in 0..2,5..; 1 in 7");
   REQUIRE(only);
