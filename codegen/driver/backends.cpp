@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/device/device.h"
+#include "runtime/device/place_text.h"
 
 namespace modelc::driver {
 
@@ -17,10 +18,21 @@ std::span<const Backend> backends() {
   }();
   static const std::vector<Backend> all = {
       {.name = "reference", .compiled = false},
-      {.name = "cpu"},
+      {.name = "cpu", .arguments = {"--device", "cpu"}},
       {.name = "vulkan", .missing = no_vulkan, .shaders = true, .arguments = {"--device", "vulkan"}},
   };
   return all;
+}
+
+std::string missing_for(const std::vector<PlaceRule>& placement) {
+  for (const PlaceRule& r : placement) {
+    if (!names_vulkan({r})) continue;
+    if (const std::string_view missing = find_backend("vulkan")->missing; !missing.empty()) return std::string(missing);
+    const auto devices = vulkan_devices();
+    const auto is_there = [&](const DeviceInfo& d) { return d.name == r.device && d.usable; };
+    if (!devices || std::none_of(devices->begin(), devices->end(), is_there)) return "there is no " + r.device + " here that can be used";
+  }
+  return "";
 }
 
 const Backend* find_backend(std::string_view name) {

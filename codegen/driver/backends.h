@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/abi/place_rule.h"
+
 namespace modelc::driver {
 
 struct Backend {
@@ -18,6 +20,8 @@ struct Backend {
 };
 
 std::span<const Backend> backends();
+// Why a model with these lines of `place` cannot be run so here; "": it can.
+std::string missing_for(const std::vector<PlaceRule>& placement);
 const Backend* find_backend(std::string_view name);        // null: none has this name
 
 }  // namespace modelc::driver

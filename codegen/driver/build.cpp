@@ -13,6 +13,7 @@
 #include "codegen/emit/cpp/namer.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/strings.h"
+#include "runtime/device/place_text.h"
 
 namespace modelc::driver {
 
@@ -28,11 +29,10 @@ void refuse_later(Session& s) {
     s.sink.error(code::option_later, option, fmt::format("{}: {} is not carried out yet", option, what));
   };
   for (std::string_view b : split(o.backend, ',')) {
-    if (trim(b) != "cpu" && trim(b) != "vulkan")
+    if (!o.backend.empty() && trim(b) != "cpu" && trim(b) != "vulkan")
       s.sink.error(code::bad_option, "--backend", fmt::format("--backend {}: expected cpu or vulkan", quote(b)));
   }
-  if (!o.device.empty() && o.device != "cpu" && !o.device.starts_with("vulkan"))
-    s.sink.error(code::bad_option, "--device", fmt::format("--device {}: expected cpu, vulkan or vulkan:N", quote(o.device)));
+  if (const auto rules = read_placement(o.device); !o.device.empty() && !rules) s.sink.error(code::bad_option, "--device", rules.error());
   if (o.inline_all) later("--inline", "one function of the whole model");
   for (const std::string& folder : o.allow_extension) {
     std::error_code error;
@@ -64,6 +64,7 @@ std::optional<Built> make(Session& s, const CheckpointIndex* checkpoint) {
   if (!program) return std::nullopt;
   if (checkpoint) check_weights(s, program->graph, *checkpoint);
   if (s.sink.has_errors()) return std::nullopt;
+  if (s.options.command != "build") follow_placement(s, program->graph);
   auto planned = plan_model(s, *program);
   if (!planned) return std::nullopt;
   const bool with_main = s.options.stock_main || s.options.command != "build";
@@ -93,6 +94,14 @@ std::optional<Built> make_from_plan(Session& s) {
   auto files = emit_model(s, *planned, s.options.name, s.options.name_space, s.options.stock_main, s.options.c_api);
   if (!files) return std::nullopt;
   return Built{std::move(*files), std::move(program), std::move(*planned)};
+}
+
+// Code without shaders for a model whose `place` names a GPU.
+void note_gpus(const graph::Module& m) {
+  const PlaceRule* line = first_vulkan(m.placement);
+  if (line == nullptr) return;
+  std::fprintf(stderr, "note: %s: `place` names %s, and what is written has no shaders: --backend cpu,vulkan adds them\n",
+               line->where.empty() ? m.name.c_str() : line->where.c_str(), line->device.c_str());
 }
 
 std::string make_escaped(const std::string& path) {
@@ -181,6 +190,7 @@ int build_command(const Options& o) {
     return std::max(1, s.status());
   }
   print_notes(built->program.notes);
+  if (!s.vulkan) note_gpus(built->program.graph);
   if (!o.json) {
     const graph::DimTable& dims = *built->plan.dims;
     std::printf("%s: %s; arena %s bytes", built->program.graph.name.c_str(), summary(built->program.graph).c_str(),
@@ -192,6 +202,17 @@ int build_command(const Options& o) {
   }
   return 0;
 }
+
+namespace {
+
+// The generated program's --device; "": as `place` says. --backend alone is the CPU, or the first Vulkan device where `place` names none.
+std::string device_of(const Options& o, const graph::Module& m) {
+  if (!o.device.empty() || o.backend.empty()) return o.device;
+  if (!wants_vulkan(o)) return "cpu";
+  return names_vulkan(m.placement) ? "" : "vulkan";
+}
+
+}  // namespace
 
 int run_command(const Options& o) {
   Session s(o);
@@ -243,8 +264,7 @@ int run_command(const Options& o) {
   if (o.threads > 0) arguments.insert(arguments.end(), {"--threads", std::to_string(o.threads)});
   if (!o.mode.empty()) arguments.insert(arguments.end(), {"--mode", o.mode});
   if (!o.isa.empty()) arguments.insert(arguments.end(), {"--isa", o.isa});
-  // With --backend vulkan alone its first device.
-  if (const std::string device = !o.device.empty() ? o.device : wants_vulkan(o) ? "vulkan" : ""; !device.empty())
+  if (const std::string device = device_of(o, built->program.graph); !device.empty())
     arguments.insert(arguments.end(), {"--device", device});
   if (o.no_mmap) arguments.emplace_back("--no-mmap");
   if (o.no_strict) arguments.emplace_back("--no-strict");

@@ -41,7 +41,10 @@ int check_command(const Options& o) {
   if (program && checkpoint) notes = check_weights(s, program->graph, *checkpoint);
   const bool good = s.report();
   if (!good || o.json) return s.status();
-  if (program) notes.insert(notes.begin(), program->notes.begin(), program->notes.end());
+  if (program) {
+    notes.insert(notes.begin(), program->facts.begin(), program->facts.end());
+    notes.insert(notes.begin(), program->notes.begin(), program->notes.end());
+  }
   print_notes(notes);
   if (!program) {
     std::printf("%s: no mistake found without a configuration; sizes and shapes are checked with --config or --checkpoint\n",

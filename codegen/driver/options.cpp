@@ -99,7 +99,10 @@ void add_threads(CLI::App& app, Options& o) {
 }
 void add_backend(CLI::App& app, Options& o, const std::string& text) {
   app.add_option("--backend", o.backend, text)->type_name("NAME")->check(one_of({"cpu", "vulkan"}));
-  app.add_option("--device", o.device, "cpu, vulkan or vulkan:N, as `modelc devices` lists them")->type_name("ID");
+  app.add_option("--device", o.device,
+                 "cpu, vulkan or vulkan:N, as `modelc devices` lists them; or which modules are where, the first that matches counts: "
+                 "model.layers[0..16]=vulkan:0,cpu (as the file's `place` says, else cpu)")
+      ->type_name("DEVICES");
 }
 // All that `run`, `verify` and `bench` share but their results.
 void add_run(CLI::App& app, Options& o, const std::string& checkpoint) {
@@ -115,7 +118,7 @@ void add_run(CLI::App& app, Options& o, const std::string& checkpoint) {
                  "(run, bench: fast where the device has it; verify: exact)")
       ->type_name("MODE")
       ->check(one_of({"exact", "fast"}));
-  add_backend(app, o, "cpu or vulkan (cpu)");
+  add_backend(app, o, "cpu, or vulkan: its first device, where `place` and --device name none (cpu)");
   flag_handed_on(app, o, "--no-device-graph", "on a GPU: record every step anew, do not submit one again");
   add_threads(app, o);
   app.add_option("--isa", o.isa, "portable, avx2, avx512 or avx512vnni (the best there is)")->type_name("NAME");

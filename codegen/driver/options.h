@@ -19,8 +19,8 @@ struct Options {
   std::vector<std::string> set;                  // key=value
   std::vector<std::string> checkpoint;
   std::string mode;                              // "", "exact", "fast"
-  std::string backend = "cpu";
-  std::string device;
+  std::string backend;                           // "", "cpu", "vulkan"; of build a list
+  std::string device;                            // as place_text.h reads it
   std::string isa;
   int threads = 0;
   bool no_mmap = false, no_strict = false, auto_cast = false, allow_trailing = false, json = false;

@@ -25,6 +25,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/base/yaml.h"
 #include "runtime/checkpoint/open.h"
+#include "runtime/device/place_text.h"
 
 namespace modelc::driver {
 
@@ -349,10 +350,14 @@ std::optional<plan::Program> plan_model(Session& s, const sema::Program& program
 }
 
 bool wants_vulkan(const Options& o) {
-  if (o.device.starts_with("vulkan")) return true;
+  if (const auto rules = read_placement(o.device); rules && names_vulkan(*rules)) return true;
   for (const std::string_view b : split(o.backend, ','))
     if (trim(b) == "vulkan") return true;
   return false;
+}
+
+void follow_placement(Session& s, const graph::Module& module) {
+  if (s.options.device.empty() && s.options.backend.empty() && names_vulkan(module.placement)) s.vulkan = true;
 }
 
 namespace {
@@ -385,12 +390,15 @@ bool add_shaders(Session& s, const plan::Program& program, const emit::Options& 
   if (!binaries.empty()) files.push_back(emit::shader_header(program, o, binaries));
   return true;
 #else
-  (void)program, (void)o, (void)files;
-  s.sink.error(code::no_vulkan, "--backend vulkan",
-               Error{"no-vulkan",
-                     "this modelc was built without Vulkan",
-                     {"when it was configured, this was missing: " MODELC_VULKAN_MISSING},
-                     "install what is missing, configure and build again"});
+  (void)o, (void)files;
+  const PlaceRule* line = wants_vulkan(s.options) ? nullptr : first_vulkan(program.graph->placement);
+  const bool asked = line == nullptr;                      // else the file's `place` does
+  s.sink.error(
+      code::no_vulkan, asked ? "--backend vulkan" : line->where,
+      Error{"no-vulkan",
+            asked ? "this modelc was built without Vulkan" : "`place` names a GPU, and this modelc was built without Vulkan",
+            {"when it was configured, this was missing: " MODELC_VULKAN_MISSING},
+            std::string("install what is missing, configure and build again") + (asked ? "" : "; --device cpu runs all on the CPU")});
   return false;
 #endif
 }
@@ -425,10 +433,10 @@ void print_notes(const std::vector<std::string>& notes) {
     else later += (later.empty() ? "" : ", ") + n.substr(open, close - open + 1);
   }
   if (!later.empty())
-    std::fprintf(
-        stderr,
-        "note: %s: checked, to take effect in a later version; now all runs on one device, computed as --mode says, weights as stored\n",
-        later.c_str());
+    std::fprintf(stderr,
+                 "note: %s: checked, to take effect in a later version; now no tensor is split over devices, all is computed as --mode "
+                 "says, weights as stored\n",
+                 later.c_str());
   if (!converts.empty()) std::fprintf(stderr, "note: %s\n", converts.c_str());
 }
 

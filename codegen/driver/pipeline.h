@@ -88,8 +88,10 @@ std::optional<plan::Program> plan_model(Session& s, const sema::Program& program
 std::optional<std::vector<emit::File>> emit_model(Session& s, const plan::Program& program, const std::string& class_name,
                                                   const std::string& name_space, bool with_main, bool with_c_api);
 
-// Whether the options ask for shaders: --backend vulkan, or a Vulkan --device.
+// Whether the options ask for shaders: --backend vulkan, or a --device that names Vulkan.
 bool wants_vulkan(const Options& o);
+// What is compiled to be run has shaders also where the file's `place` names a GPU and no option says where it runs.
+void follow_placement(Session& s, const graph::Module& module);
 
 // What takes effect later, said once in one line on stderr (a `policy` or `shard` section in a file that many runs share).
 void print_notes(const std::vector<std::string>& notes);

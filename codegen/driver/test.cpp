@@ -20,6 +20,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/base/yaml.h"
 #include "runtime/checkpoint/open.h"
+#include "runtime/device/place_text.h"
 
 namespace modelc::driver {
 
@@ -203,6 +204,16 @@ class TestRun {
         else skipped_.push_back(name + ": " + std::string(backend->missing));
       }
     if (expected.empty() && block_.same.empty() && alike.empty()) return "";
+    // What names no backend runs as `place` says, where that can be here; else on the CPU.
+    std::vector<std::string> where;
+    if (!expected.empty() || !block_.same.empty()) {
+      if (const std::string missing = missing_for(program.graph.placement); missing.empty()) {
+        s.vulkan = s.vulkan || names_vulkan(program.graph.placement);
+      } else {
+        where = find_backend("cpu")->arguments;
+        skipped_.push_back("`place`: " + missing);
+      }
+    }
     auto planned = plan_model(s, program);
     if (!planned) {
       // Not the model's mistake: the evaluator has said that it is right.
@@ -222,7 +233,7 @@ class TestRun {
       return start(std::move(arguments));
     };
     for (const auto& [expect, within] : expected)
-      if (std::string wrong = verify(expect, within, {}); !wrong.empty()) return wrong;
+      if (std::string wrong = verify(expect, within, where); !wrong.empty()) return wrong;
     for (const auto& [backend, within] : alike) {
       if (std::string wrong = verify(computed, within, backend->arguments); !wrong.empty())
         return fmt::format("{} against the reference: {}", backend->name, wrong);
@@ -231,6 +242,7 @@ class TestRun {
     for (const TestBlock::Same& same : block_.same) {
       std::vector<std::string> arguments = {*binary, "same", "--checkpoint", path, "--within", shortest(same.within)};
       if (!given->empty()) arguments.insert(arguments.end(), {"--inputs", inputs});
+      arguments.insert(arguments.end(), where.begin(), where.end());
       arguments.insert(arguments.end(), same.runs.begin(), same.runs.end());
       if (std::string wrong = start(std::move(arguments)); !wrong.empty()) return wrong;
     }

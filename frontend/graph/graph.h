@@ -20,6 +20,7 @@
 #include "frontend/graph/dims.h"
 #include "runtime/abi/checkpoint_rules.h"
 #include "runtime/abi/dtype.h"
+#include "runtime/abi/place_rule.h"
 
 namespace modelc::graph {
 
@@ -228,6 +229,7 @@ struct Module {
   std::optional<std::int64_t> context; // the longest sequence
   std::vector<CheckpointRules> checkpoints;
   std::vector<PolicyRule> policy;
+  std::vector<PlaceRule> placement;        // of `place`: the first that matches counts; devices as DeviceName::text writes them
   std::vector<ConfigFact> config; // scalars of the bound configuration, for the generated Config struct
   std::vector<Shader> shaders; // of custom operations that are called
   std::vector<HostCode> host_code;

@@ -119,6 +119,11 @@ class Printer {
                           std::visit([](const auto& v) { return attr(AttrValue(v)); }, f.value)));
     for (const CheckpointRules& c : m_.checkpoints) checkpoint(c);
     for (const PolicyRule& r : m_.policy) line(0, fmt::format("policy {} {} {}", r.pattern ? "of" : "for", quote(r.target), name(r.dtype)));
+    for (const PlaceRule& r : m_.placement) {
+      const auto end = [](const std::optional<std::int64_t>& e) { return e ? std::to_string(*e) : ""; };
+      line(0, fmt::format("place {}{} on {}{}", quote(r.pattern), r.first || r.end ? " " + end(r.first) + ".." + end(r.end) : "",
+                          quote(r.device), place(r.where)));
+    }
     for (const Shader& s : m_.shaders)
       line(0, fmt::format("shader {} of {}{}{} text {}", quote(s.file), word(s.op),
                           s.required.empty() ? "" : " needs " + quoted(s.required), place(s.where), quote(s.text)));

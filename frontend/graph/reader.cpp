@@ -82,6 +82,8 @@ class Reader : Cursor {
       if (!dtype) fail("there is no type " + type);
       else r.dtype = *dtype;
       m_.policy.push_back(std::move(r));
+    } else if (take_word("place")) {
+      placement();
     } else if (take_word("shader")) {
       shader();
     } else if (take_word("host")) {
@@ -89,8 +91,20 @@ class Reader : Cursor {
     } else if (take_word("class")) {
       one_class();
     } else {
-      fail("context, axis, config, checkpoint, policy, shader, host or class is wanted, not " + shown());
+      fail("context, axis, config, checkpoint, policy, place, shader, host or class is wanted, not " + shown());
     }
+  }
+
+  void placement() {
+    PlaceRule r;
+    r.pattern = string();
+    if (token().kind == Kind::integer) r.first = integer();
+    if (r.first) expect("..");
+    if ((r.first || take("..")) && token().kind == Kind::integer) r.end = integer();
+    expect_word("on");
+    r.device = string();
+    r.where = where();
+    m_.placement.push_back(std::move(r));
   }
 
   void axis() {

@@ -9,6 +9,8 @@
 #include "frontend/graph/types.h"
 #include "frontend/graph/verify_function.h"
 #include "frontend/graph/verify_moves.h"
+#include "runtime/base/device_name.h"
+#include "runtime/base/strings.h"
 
 namespace modelc::graph {
 
@@ -37,6 +39,7 @@ class Verifier {
     axes();
     if (m_.context && *m_.context < 1) fault("context", "is not at least 1");
     if (m_.root.index >= m_.classes.size()) fault("root", "is no class");
+    placement();
     std::set<std::string> names;
     for (std::uint32_t i = 0; i < m_.classes.size(); ++i) {
       const Class& c = m_.classes[i];
@@ -58,6 +61,17 @@ class Verifier {
 
  private:
   void fault(const std::string& where, const std::string& what) { faults_.push_back(where + ": " + what); }
+
+  void placement() {
+    for (const PlaceRule& r : m_.placement) {
+      const std::string where = "place " + quote(r.pattern);
+      if (r.pattern.empty()) fault(where, "the pattern is empty");
+      if (r.first.value_or(0) < 0 || r.end.value_or(INT64_MAX) < r.first.value_or(0))
+        fault(where, "the range is negative or ends before it begins");
+      const auto name = read_device_name(r.device);
+      if (!name || name->text() != r.device) fault(where, "there is no device " + quote(r.device) + ": cpu or vulkan:N");
+    }
+  }
 
   void axes() {
     std::set<std::string> names;

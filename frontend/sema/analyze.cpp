@@ -250,7 +250,7 @@ class Analysis {
     instances.finish();
     check_paths(instances);
     CheckpointRulesReader(instances).read(*root);
-    check_sections(instances, *root, imports_, program_.notes);
+    check_sections(instances, *root, imports_, program_.notes, program_.facts);
     program_.notes.insert(program_.notes.end(), instances.kernel_notes.begin(), instances.kernel_notes.end());
     shader_paths_ = std::move(instances.shader_paths);
     if (!other_root() && model != nullptr) {

@@ -51,6 +51,7 @@ struct Program {
   std::vector<Test> tests;
   std::vector<std::string> files;                         // every file read, as real paths, for depfiles and caches
   std::vector<std::string> notes;                         // what the command line overrode, what takes effect later
+  std::vector<std::string> facts;                         // what `check` says beside them: what the lines of `place` come to
   std::string resolved;                                   // `modelc dump --stage program`: one resolved text
 };
 

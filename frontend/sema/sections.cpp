@@ -6,7 +6,9 @@
 #include "frontend/sema/checkpoint_rules.h"
 #include "frontend/sema/shard.h"
 #include "runtime/abi/encoding.h"
+#include "runtime/base/device_name.h"
 #include "runtime/base/strings.h"
+#include "runtime/checkpoint/place_lines.h"
 #include "runtime/checkpoint/tensor_pattern.h"
 
 namespace modelc::sema {
@@ -152,67 +154,81 @@ class Sections {
 
   void place(const ast::PlaceSection& section) {
     const Environment env = root_.instance->environment(level_);
-    struct Line {
-      TensorPattern pattern;
-      std::optional<std::int64_t> low = {}, high = {};
-      bool range = false;
-      std::int64_t elements = 0;                           // of the list, as far as they have weights
-    };
-    std::vector<Line> lines;
+    std::vector<PlaceRule>& rules = in_.module().placement;
     for (const auto& entry : section.entries) {
       target(entry.target);
       one_of(entry.device, {"gpu", "cpu"}, "a device");
-      Line& line = lines.emplace_back(Line{TensorPattern(entry.target.text)});
-      line.range = entry.range.has_value();
+      PlaceRule& rule =
+          rules.emplace_back(PlaceRule{.pattern = entry.target.text, .device = device(entry), .where = in_.sources().place(entry.span)});
       if (!entry.range) continue;
       for (const bool low : {true, false}) {
         const ast::Expr* end = (low ? entry.range->low : entry.range->high).get();
         if (end == nullptr) continue;
         const Value value = in_.evaluator().eval(*end, env);
-        if (value.is(ValueKind::integer)) (low ? line.low : line.high) = value.as_int();
+        if (value.is(ValueKind::integer)) (low ? rule.first : rule.end) = value.as_int();
         if (value.is_error() || value.is(ValueKind::integer)) continue;
         in_.sink().error(code::section_target_unknown, end->span, "a range of layers has whole numbers, not " + kind_name(value));
       }
     }
-    // The first line that matches a weight counts.
-    std::vector<std::size_t> decides(lines.size());
+    // The first line that matches a weight counts. A list has the elements that have weights.
+    const PlaceLines lines(rules);
+    std::vector<std::size_t> decides(rules.size());
+    std::vector<std::int64_t> elements(rules.size());
     std::size_t nowhere = 0;
     for (const graph::WeightInstance& w : weights()) {
-      const auto index_in = [&](const Line& line) -> std::optional<std::uint64_t> {
-        std::string rest;
-        if (!line.pattern.match_prefix(w.name, rest)) return std::nullopt;
-        return parse_uint(std::string_view(rest).substr(0, rest.find('.')));
-      };
-      for (Line& line : lines)
-        if (const auto index = line.range ? index_in(line) : std::nullopt)
-          line.elements = std::max(line.elements, static_cast<std::int64_t>(*index) + 1);
-      const auto it = std::find_if(lines.begin(), lines.end(), [&](const Line& line) {
-        std::string rest;
-        if (!line.range) return line.pattern.match_prefix(w.name, rest).has_value();
-        const auto index = index_in(line);
-        return index && static_cast<std::int64_t>(*index) >= line.low.value_or(0) &&
-               static_cast<std::int64_t>(*index) < line.high.value_or(INT64_MAX);
-      });
-      ++(it == lines.end() ? nowhere : decides[static_cast<std::size_t>(it - lines.begin())]);
+      for (std::size_t i = 0; i < rules.size(); ++i)
+        if (const auto index = lines.element(i, w.name)) elements[i] = std::max(elements[i], static_cast<std::int64_t>(*index) + 1);
+      const auto line = lines.decides(w.name);
+      ++(line ? decides[*line] : nowhere);
     }
-    for (std::size_t i = 0; i < lines.size(); ++i) check_range(section.entries[i], lines[i].low, lines[i].high, lines[i].elements);
-    for (std::size_t i = 0; i < lines.size(); ++i)
-      say(section.entries[i].device.text + "(" + section.entries[i].number.text + ")", decides[i]);
-    if (nowhere != 0) say("nowhere", nowhere);
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+      const auto& entry = section.entries[i];
+      check_range(entry, rules[i].first, rules[i].end, elements[i]);
+      if (root_.instances > Instances::max_instances) continue;            // its weights were not counted
+      const auto end = [](const std::optional<std::int64_t>& e) { return e ? std::to_string(*e) : std::string(); };
+      const std::string range = entry.range ? "[" + end(rules[i].first) + ".." + end(rules[i].end) + "]" : "";
+      say("`" + entry.target.text + range + "` on " + entry.device.text + "(" + entry.number.text + ")", decides[i]);
+    }
+    if (nowhere != 0) say("by no line, so on the CPU", nowhere);
   }
 
-  // A range of a list that this configuration has (elements > 0) lies in it; it may hold nothing.
+  // "vulkan:1" for gpu(1), "cpu" for cpu(0).
+  std::string device(const ast::PlaceSection::Entry& entry) {
+    DeviceName name{.vulkan = entry.device.text == "gpu"};
+    constexpr std::int64_t last = 1023;
+    const std::int64_t number = entry.number.integer;
+    if (name.vulkan && number > last) {
+      in_.sink()
+          .error(code::section_target_unknown, entry.number.span,
+                 "a GPU has a number up to " + std::to_string(last) + ", not " + entry.number.text)
+          .help("`modelc devices` lists them: gpu(0) is vulkan:0");
+    } else if (!name.vulkan && number != 0) {
+      in_.sink()
+          .error(code::section_target_unknown, entry.number.span, "there is one CPU device, cpu(0): all its cores are in it")
+          .help("write cpu(0)");
+    } else if (name.vulkan) {
+      name.number = static_cast<int>(number);
+    }
+    return name.text();
+  }
+
+  // A range lies in its list, where this configuration has that (elements > 0); it may hold nothing.
   void check_range(const ast::PlaceSection::Entry& entry, std::optional<std::int64_t> low, std::optional<std::int64_t> high,
                    std::int64_t elements) {
-    if (!entry.range || elements == 0) return;
-    const std::string list = "`" + entry.target.text + "` has " + std::to_string(elements) + (elements == 1 ? " element" : " elements") +
-                             " in this configuration";
-    const std::int64_t first = low.value_or(0), end = high.value_or(elements);
-    if (end > elements)
+    if (!entry.range) return;
+    const std::string list = elements == 0 ? ""
+                                           : "`" + entry.target.text + "` has " + std::to_string(elements) +
+                                                 (elements == 1 ? " element" : " elements") + " in this configuration";
+    const std::int64_t first = low.value_or(0), end = high.value_or(elements == 0 ? std::max<std::int64_t>(first, 0) : elements);
+    if (elements > 0 && end > elements)
       in_.sink().error(code::section_target_unknown, entry.range->high->span, "the range ends at " + std::to_string(end) + ", and " + list);
-    else if (first < 0 || first > end)                          // 0..div(1, 2) is nothing, and no mistake
+    else if (first < 0)
       in_.sink().error(code::section_target_unknown, entry.span,
-                       "the range " + std::to_string(first) + ".." + std::to_string(end) + " ends before it begins; " + list);
+                       "the range begins at " + std::to_string(first) + ", and the first element is 0");
+    else if (first > end)                                       // 0..div(1, 2) is nothing, and no mistake
+      in_.sink().error(
+          code::section_target_unknown, entry.span,
+          "the range " + std::to_string(first) + ".." + std::to_string(end) + " ends before it begins" + (list.empty() ? "" : "; " + list));
   }
 
   Instances& in_;
@@ -229,22 +245,24 @@ std::string_view later(ast::ItemKind kind) {
     case ast::ItemKind::quantize:
       return "`quantize` takes effect in `modelc convert --quantize rules`: a run uses weights as the checkpoint stores them";
     case ast::ItemKind::shard: return "`shard` takes effect in a later version: the whole model runs on one device";
-    case ast::ItemKind::place: return "`place` takes effect in a later version: the whole model runs on one device";
     default: return "";
   }
 }
 
 }  // namespace
 
-void check_sections(Instances& instances, ClassInfo& root, const Imports& imports, std::vector<std::string>& notes) {
+void check_sections(Instances& instances, ClassInfo& root, const Imports& imports, std::vector<std::string>& notes,
+                    std::vector<std::string>& facts) {
   const ModuleDef& def = root.instance->def;
   if (def.sections.empty()) return;
   Sections sections(instances, root, imports, notes);
   for (const auto& section : def.sections) {
     const std::string said = sections.check(section);
     if (section.item->kind == ast::ItemKind::policy) continue;                // does what it says, in mode fast
-    notes.push_back(instances.sources().place(section.item->span) + ": " + std::string(later(section.item->kind)) +
-                    (said.empty() ? "" : " (" + said + ")"));
+    const std::string at = instances.sources().place(section.item->span) + ": ";
+    if (section.item->kind != ast::ItemKind::place)
+      notes.push_back(at + std::string(later(section.item->kind)) + (said.empty() ? "" : " (" + said + ")"));
+    else if (!said.empty()) facts.push_back(at + "`place`: " + said);
   }
 }
 

@@ -1,4 +1,5 @@
-// policy, quantize, shard, place: what they name is checked, and a note says what takes effect later.
+// policy, quantize, shard, place: what they name is checked; the lines of policy and place go into the graph, a note says what takes
+// effect elsewhere or later, a fact what place comes to.
 #pragma once
 
 #include <string>
@@ -9,6 +10,7 @@
 
 namespace modelc::sema {
 
-void check_sections(Instances& instances, ClassInfo& root, const Imports& imports, std::vector<std::string>& notes);
+void check_sections(Instances& instances, ClassInfo& root, const Imports& imports, std::vector<std::string>& notes,
+                    std::vector<std::string>& facts);
 
 }  // namespace modelc::sema

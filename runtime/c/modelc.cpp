@@ -16,6 +16,7 @@
 #include "runtime/c/model_type.h"
 #include "runtime/chat/chat.h"
 #include "runtime/checkpoint/open.h"
+#include "runtime/device/place_text.h"
 #include "runtime/generate/generator.h"
 #include "runtime/generate/text.h"
 #include "runtime/kv_cache/kv_cache.h"
@@ -226,6 +227,11 @@ modelc_status modelc_load(const modelc_model_type* type, const char* checkpoint,
     load_options.no_mmap = o.no_mmap != 0;
     load_options.strict = o.no_strict == 0;
     load_options.auto_cast = o.auto_cast != 0;
+    if (o.device != nullptr) {
+      auto place = modelc::read_placement(o.device);
+      if (!place) return failed(place.error(), error);
+      load_options.place = std::move(*place);
+    }
     auto loaded = load(*type->factory, checkpoint, load_options);
     if (!loaded) return failed(loaded.error(), error);
     *model = new modelc_model{std::move(*loaded)};

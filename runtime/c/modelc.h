@@ -76,6 +76,7 @@ typedef struct modelc_load_options {
   int32_t no_mmap;     /* not 0: weights are read into memory, not mapped */
   int32_t no_strict;   /* not 0: tensors that the model does not have are allowed */
   int32_t auto_cast;   /* not 0: f32 and bf16 for each other where a weight declares its type */
+  const char* device;  /* NULL: as the model says, else the CPU; or "vulkan:0", "model.layers[0..16]=vulkan:0,cpu" (place_text.h) */
 } modelc_load_options;
 
 /* From a folder with config.json and *.safetensors, a .safetensors file, or a .gguf. `options` may be NULL. */

@@ -56,8 +56,14 @@ Result<ModelDevices> open_devices(const ModuleTree& tree, std::vector<PlaceRule>
   for (const std::string& name : placement->devices) {
     auto device = device_called(name, options);
     if (!device) {
-      if (!out.rules.empty()) device.error().notes.push_back("for what `place` puts on " + name);
-      return std::move(device.error());
+      Error& e = device.error();
+      if (options.place.empty() && !out.rules.empty()) {   // the file's own lines
+        e.notes.push_back("for what `place` puts on " + name);
+        e.help += std::string(e.help.empty() ? "" : "; ") + "a device of one's own choice (--device cpu) takes the place of `place`";
+      } else if (out.rules.size() > 1) {
+        e.notes.push_back("for what is placed on " + name);
+      }
+      return std::move(e);
     }
     numbers.push_back(static_cast<int>(members.size()));
     members.push_back({name, std::move(*device)});

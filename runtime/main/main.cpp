@@ -72,14 +72,6 @@ std::optional<Loaded> load(const Options& o, const ModelFactory& factory) {
   loaded.checkpoint = std::make_shared<const CheckpointIndex>(std::move(*index));
   ProgressLine line;
   LoadOptions options = o.load;
-  if (!o.device.empty() && o.device != "cpu") {
-    auto device = open_device(o.device, o.load.cpu, o.vulkan);
-    if (!device) {
-      fail(device.error());
-      return std::nullopt;
-    }
-    options.device = std::move(*device);
-  }
   // What compares is exact unless it is asked; what people wait for is fast, where the devices are.
   const bool waited_for = o.command == Command::generate || o.command == Command::bench;
   options.mode = o.mode.value_or(Mode::exact);

@@ -7,6 +7,7 @@
 
 #include "runtime/base/build_info.h"
 #include "runtime/base/strings.h"
+#include "runtime/device/place_text.h"
 #include "runtime/main/help.h"
 
 namespace modelc::main_program {
@@ -35,7 +36,12 @@ bool parse_bias(std::string_view text, std::vector<std::pair<std::int32_t, float
 
 void heading(CLI::App& app, const std::string& text) { app.option_defaults()->group(text); }
 
-void add_shared(CLI::App& app, Options& o, std::string& mode) {
+// What the texts of options are, before they are read.
+struct Texts {
+  std::string mode, device;
+};
+
+void add_shared(CLI::App& app, Options& o, Texts& texts) {
   heading(app, "the weights");
   app.add_option("--checkpoint", o.checkpoint, "folder with config.json and *.safetensors; .safetensors files; or a .gguf")
       ->type_name("PATH")
@@ -52,14 +58,17 @@ void add_shared(CLI::App& app, Options& o, std::string& mode) {
   app.add_flag_callback(
       "--no-pack", [&o] { o.load.pack = PackUse::none; }, "load from the checkpoint, though a pack lies beside it");
   heading(app, "where and how it runs");
-  app.add_option("--mode", mode,
+  app.add_option("--mode", texts.mode,
                  "exact: all in f32; fast: as the policy says, activations of quantised weights in 13 bits, keys and values in f16 "
                  "(to generate and measure: fast where the device has it; else exact)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"exact", "fast"}));
-  app.add_option("--device", o.device, "cpu, vulkan or vulkan:N (cpu)")->type_name("ID");
+  app.add_option("--device", texts.device,
+                 "cpu, vulkan or vulkan:N; or which modules are where, the first that matches counts: model.layers[0..16]=vulkan:0,cpu "
+                 "(as the model's `place` says, else cpu)")
+      ->type_name("DEVICES");
   app.add_flag_callback(
-      "--no-device-graph", [&o] { o.vulkan.device_graph = false; }, "on a GPU: record every step anew, do not submit one again");
+      "--no-device-graph", [&o] { o.load.vulkan.device_graph = false; }, "on a GPU: record every step anew, do not submit one again");
   app.add_option("--threads", o.load.cpu.threads, "0: one a core (0)")->type_name("N")->check(CLI::Range(0, 1024));
   app.add_option("--isa", o.load.cpu.isa, "portable, avx2, avx512 or avx512vnni (the best there is)")->type_name("NAME");
   heading(app, "what is printed");
@@ -75,7 +84,8 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
                program);
   app.formatter(help_layout());
   app.option_defaults()->always_capture_default(false);
-  std::string prompt, tokens, chat, system, mode;
+  std::string prompt, tokens, chat, system;
+  Texts texts;
   std::vector<std::string> biases;
   std::vector<std::string> trace;
   const auto add_generate = [&](CLI::App& a) {
@@ -106,7 +116,7 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
     a.add_option("--num-return-sequences", o.answers, "answers to the same prompt, drawn at once from seeds one after another (1)")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));
-    add_shared(a, o, mode);
+    add_shared(a, o, texts);
     a.add_flag("--show-tokens", o.show_tokens, "token ids instead of text");
     a.add_option("--trace", trace, "values whose names match: 'model.layers.*.self_attn', '**'")->type_name("PATTERN");
     a.add_option("--export", o.export_path, "with --trace: write the values to this .safetensors")->type_name("FILE");
@@ -123,26 +133,26 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
   verify->add_option("--within-kl-99", within_kl_99, "what the KL divergence of 99 % of the rows may be")->type_name("X");
   verify->add_option("--within-mean-kl", within_mean_kl, "what its mean over the rows may be")->type_name("X");
   verify->add_option("--chunk", o.verify.chunk, "tokens of a sequence in one call (0: all at once)")->type_name("N");
-  add_shared(*verify, o, mode);
+  add_shared(*verify, o, texts);
   CLI::App* same = app.add_subcommand("same", "compare runs that must agree: 'prefill(24)' 'prefill(12)+decode(12)'");
   heading(*same, "what is compared");
   same->add_option("RUN", o.runs, "two runs or more")->required();
   same->add_option("--inputs", o.inputs, ".safetensors with inputs by name, instead of numbers by chance")->type_name("FILE");
   same->add_option("--within", o.within, "largest absolute difference of the results (1e-5)")->type_name("X");
   same->add_option("--seed", o.seed, "of the tokens (1)")->type_name("N");
-  add_shared(*same, o, mode);
+  add_shared(*same, o, texts);
   CLI::App* bench = app.add_subcommand("bench", "measure prefill and decode, beside what this machine can do at most");
   heading(*bench, "what is measured");
   bench->add_option("-p", o.bench_prompt, "tokens of the prompt (512)")->type_name("N")->check(CLI::Range(1, 1 << 24));
   bench->add_option("-n", o.bench_tokens, "tokens generated (64)")->type_name("N")->check(CLI::Range(1, 1 << 24));
   bench->add_option("-c", o.bench_context, "positions reserved (prompt and tokens)")->type_name("N")->check(CLI::Range(0, 1 << 24));
   bench->add_option("-r", o.bench_repeat, "repetitions (5)")->type_name("N")->check(CLI::Range(1, 1000));
-  add_shared(*bench, o, mode);
+  add_shared(*bench, o, texts);
   bench->add_option("--profile", o.bench_profile, "the time of each operation, also drawn to this .svg")->type_name("FILE");
   CLI::App* info = app.add_subcommand("info", "what the checkpoint holds and the model is made of");
-  add_shared(*info, o, mode);
+  add_shared(*info, o, texts);
   CLI::App* pack = app.add_subcommand("pack", "write what a load makes of the checkpoint beside it, for later loads to map");
-  add_shared(*pack, o, mode);
+  add_shared(*pack, o, texts);
   heading(*pack, "the weights");
   pack->add_flag("--full-hash", o.load.pack_hash, "compare every byte of the files, not size, time and header alone");
   app.require_subcommand(0, 1);
@@ -193,7 +203,15 @@ std::optional<int> parse(int argc, const char* const* argv, const ModelFactory& 
               : info->parsed()  ? Command::info
               : pack->parsed()  ? Command::pack
                                 : Command::generate;
-  if (!mode.empty()) o.mode = mode == "fast" ? Mode::fast : Mode::exact;
+  if (!texts.mode.empty()) o.mode = texts.mode == "fast" ? Mode::fast : Mode::exact;
+  if (!texts.device.empty()) {
+    auto place = read_placement(texts.device);
+    if (!place) {
+      fail(place.error());
+      return 2;
+    }
+    o.load.place = std::move(*place);
+  }
   if (o.command == Command::pack) {
     if (o.load.pack == PackUse::none) {
       std::fputs("error: --no-pack: pack writes one\n", stderr);

@@ -23,8 +23,6 @@ struct Options {
   OpenOptions open;
   LoadOptions load;
   std::optional<Mode> mode;                                // as given; load() takes the usual one else
-  std::string device;                                      // "", "cpu", "vulkan", "vulkan:1"
-  VulkanOptions vulkan;                                    // of such a device
   bool json = false;
 
   // generate

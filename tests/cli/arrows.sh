@@ -39,13 +39,13 @@ allowed frontend/syntax frontend/source frontend/diagnostics runtime/base runtim
 # The patterns of a policy's modules are those of checkpoint rules.
 allowed frontend/graph runtime/base runtime/abi runtime/checkpoint/tensor_pattern.h
 # The patterns and transforms of checkpoint rules are read by one text, at compile time and at load.
-allowed frontend/sema frontend/syntax frontend/graph frontend/source frontend/diagnostics runtime/base runtime/abi runtime/checkpoint/tensor_pattern.h runtime/checkpoint/transform.h
+allowed frontend/sema frontend/syntax frontend/graph frontend/source frontend/diagnostics runtime/base runtime/abi runtime/checkpoint/place_lines.h runtime/checkpoint/tensor_pattern.h runtime/checkpoint/transform.h
 allowed codegen/plan frontend/graph runtime/base runtime/abi
 allowed codegen/lower codegen/plan frontend/graph runtime/base runtime/abi runtime/device/map.h
 allowed codegen/emit codegen/plan frontend/graph runtime/base runtime/abi
 # The driver may use all of the compiler, and the runtime's headers of checkpoints and tokenizers, which load no weights, and asks which encodings can be written; the random numbers are
-# those of the sampler, and --version says which instruction sets there are; `devices` lists what the runtime finds, and counts what a load would hold and a chunk of a prompt takes; help reads as that of generated binaries.
-allowed codegen/driver codegen frontend runtime/base runtime/abi runtime/checkpoint runtime/tokenizer runtime/encoding/encode.h runtime/sampler/random.h runtime/device/device.h runtime/device/held.h runtime/generate/generator.h runtime/cpu/isa.h runtime/main/help.h
+# those of the sampler, and --version says which instruction sets there are; `devices` lists what the runtime finds, and counts what a load would hold and a chunk of a prompt takes; --device is read by one text; help reads as that of generated binaries.
+allowed codegen/driver codegen frontend runtime/base runtime/abi runtime/checkpoint runtime/tokenizer runtime/encoding/encode.h runtime/sampler/random.h runtime/device/device.h runtime/device/held.h runtime/device/place_text.h runtime/generate/generator.h runtime/cpu/isa.h runtime/main/help.h
 
 found=$(grep -rniE 'llama|qwen|gemma|mistral|deepseek|gpt2|gpt_oss|bert|whisper|mamba|phi3|falcon' runtime shaders --include='*.h' --include='*.cpp' --include='*.comp' --include='*.md' --include=CMakeLists.txt |
   grep -vE '^runtime/tokenizer/gguf(_patterns|_writer|_folder)?\.(cpp|h):' |  # the values of tokenizer.ggml.model and .pre

@@ -18,7 +18,9 @@ expect "version" 0 "modelc 0." "ANTLR " "compiler " "instruction sets of this ma
 if "$modelc" --version | grep -q "^Vulkan not built"; then skip "version: of what compiles shaders"
 else expect "version: of what compiles shaders" 0 "Vulkan headers 1." "glslang 1" "SPIRV-Tools v20" -- "$modelc" --version; fi
 expect "a backend that is none" 2 "error[E0608]" "expected cpu or vulkan" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --backend metal
-expect "a device that is none" 2 "error[E0608]" "expected cpu, vulkan or vulkan:N" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --device tpu
+expect "a device that is none" 2 "error[E0608]" 'there is no device "tpu"' "cpu, vulkan or vulkan:N" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --device tpu
+expect "a device of a list that is none" 2 "error[E0608]" 'there is no device "tpu"' 'in "lm_head=tpu,cpu"' -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --device lm_head=tpu,cpu
+expect "a range of --device that ends too early" 2 "error[E0608]" "3..2 ends before it begins" "help:" -- "$modelc" verify $llama --checkpoint $tiny --device "model.layers[3..2]=cpu,cpu" --expected $tiny/expected.safetensors
 [ ! -e "$work/v" ] && pass "and nothing is written" || fail "and nothing is written"
 expect "--inline is refused" 2 "error[E0607]" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --inline
 expect "block encodings are refused" 2 "error[E0607]" -- "$modelc" build $llama --config $tiny/config.json -o "$work/v" --encodings q8_0
@@ -28,6 +30,7 @@ expect "a bias without a number" 2 "expected a token id and a number" -- "$model
 expect "a .gguf is refused" 1 "GGUF" -- bash -c 'printf GGUF > "$1/x.gguf"; exec "$2" inspect "$1/x.gguf"' - "$work" "$modelc"
 expect "a pickle is refused, with the way out" 1 "safetensors" -- bash -c ': > "$1/pytorch_model.bin"; exec "$2" inspect "$1/pytorch_model.bin"' - "$work" "$modelc"
 expect "an isa that is none" 1 "mmx" "avx2" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --isa mmx
+expect "a list of devices" 0 "passed" -- "$modelc" verify $llama --checkpoint $tiny --expected $tiny/expected.safetensors --device "lm_head=cpu,model.layers[0..1]=cpu,cpu"
 expect "a temperature below 0" 2 "temperature" -- "$modelc" run $llama --checkpoint $tiny --tokens 1 --temperature -1
 expect "explain of nothing" 2 "E" -- "$modelc" explain E9999
 printf 'language 1\nimport parts\nconfig C { n: dim }\nmodel M(c: C) { l: Part() }\n' > "$work/user.model"

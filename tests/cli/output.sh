@@ -64,6 +64,29 @@ for model in llama:llama-tied gemma3_text:gemma3_text-tiny qwen3_moe:qwen3_moe-t
   cmp -s "$work/m/$name.cpp" "$work/p/$name.cpp" && cmp -s "$work/m/$name.h" "$work/p/$name.h" && pass "and builds to the same bytes: $name" ||
     fail "and builds to the same bytes: $name" "$(diff "$work/m/$name.cpp" "$work/p/$name.cpp" | head -5)"
 done
+# Where modules are placed is data of the class, the same through each text.
+mkdir -p "$work/placed"
+sed 's/^    shard {.*/&\n    place { model.layers[0..div(c.num_hidden_layers, 2)]: gpu(1)    lm_head: cpu(0)    model: gpu(0) }/' examples/llama/llama.model > "$work/placed/llama.model"
+placed=$work/placed/llama.model
+expect "check says what place comes to" 0 "model.layers[0..1]\` on gpu(1): 10 weights; \`lm_head\` on cpu(0): 1 weight; \`model\` on gpu(0): 12 weights" -- \
+  "$modelc" check "$placed" --config $config
+expect "a GPU in place, and no shaders" 0 "\`place\` names vulkan:1" "--backend cpu,vulkan adds them" -- "$modelc" build "$placed" --config $config -o "$work/placed/m"
+expect "the class says its lines" 0 '{.pattern = "model.layers", .first = 0, .end = 1, .device = "vulkan:1", .where = "llama.model:' \
+  '{.pattern = "lm_head", .device = "cpu", .where = "llama.model:' -- cat "$work/placed/m/llama.cpp"
+expect "and compiles" 0 -- g++ "${warnings[@]}" "-I$work/placed/m" "$work/placed/m/llama.cpp"
+for stage in graph plan; do
+  "$modelc" dump "$placed" --config $config --stage $stage > "$work/placed/llama.$stage" 2> "$work/said"
+  expect "the note for a $stage" 0 "--backend cpu,vulkan adds them" -- "$modelc" build "$work/placed/llama.$stage" -o "$work/placed/$stage"
+  cmp -s "$work/placed/m/llama.cpp" "$work/placed/$stage/llama.cpp" && cmp -s "$work/placed/m/llama.h" "$work/placed/$stage/llama.h" &&
+    pass "a $stage with place builds to the same bytes" || fail "a $stage with place builds to the same bytes" "$(diff "$work/placed/m/llama.cpp" "$work/placed/$stage/llama.cpp" | head -5)"
+done
+lines() { "$modelc" dump "$1" --config $config --stage graph 2> /dev/null | sed -n 's/^\(place .*\) @ .*/\1/p'; }
+"$modelc" dump "$placed" --config $config --stage program > "$work/placed/program.model" 2> /dev/null
+"$modelc" flatten "$placed" > "$work/placed/flat.model" 2> /dev/null
+for form in program flat; do
+  [ "$(lines "$work/placed/$form.model")" = "$(lines "$placed")" ] && [ "$(lines "$placed" | wc -l)" = 3 ] && pass "the $form keeps the lines" ||
+    fail "the $form keeps the lines" "$(lines "$placed"; lines "$work/placed/$form.model")"
+done
 echo "plan 1" > "$work/half.plan"
 expect "a plan without its graph" 1 "error[E0503]" "the graph is missing" -- "$modelc" dump "$work/half.plan" --stage plan
 sed 's/rms_norm {/rms_norn {/' "$work/llama.plan" > "$work/bad.plan"

@@ -63,6 +63,23 @@ expect "in chunks of 5" 0 passed "on Vulkan" -- "$modelc" verify $llama --checkp
   --expected examples/llama/fixtures/llama-batch/expected.safetensors --chunk 5 --backend vulkan
 expect "a wrong checkpoint is found" 1 FAILED "first stage that differs: model.embed_tokens" -- "$modelc" verify $llama --backend vulkan \
   --checkpoint examples/llama/fixtures/llama-theta-both --expected examples/llama/fixtures/llama-tiny/expected.safetensors
+# Layers on the GPU and the rest on the CPU: as the file says, or the command line.
+mkdir -p "$work/placed/fixtures"
+ln -s "$PWD/examples/llama/fixtures/llama-tiny" "$work/placed/fixtures/llama-tiny"
+placed=$work/placed/llama.model
+place() { awk '/^test/ && ++n > 1 { exit } 1' $llama | sed "s/^    shard {.*/&\n    place { $1 }/" > "$placed"; }
+place 'model.layers[0..div(c.num_hidden_layers, 2)]: gpu(0)    lm_head: gpu(0)    "**": cpu(0)'
+expect "half of the layers on Vulkan" 0 passed "on Vulkan" -- "$modelc" verify "$placed" --checkpoint $tiny --expected $tiny/expected.safetensors --within 1e-4
+expect "by --device" 0 passed "on Vulkan" -- "$modelc" verify $llama --checkpoint $tiny --expected $tiny/expected.safetensors --within 1e-4 \
+  --device "model.layers[1..]=vulkan:0,cpu"
+expect "--device cpu takes the place of the file's lines" 0 passed -- env VK_ICD_FILENAMES=/nowhere VK_DRIVER_FILES=/nowhere "$modelc" verify "$placed" \
+  --checkpoint $tiny --expected $tiny/expected.safetensors --within 1e-4 --device cpu
+expect "without a driver the lines and a way out are said" 1 "\`place\` puts on vulkan:0" "--device cpu" -- env VK_ICD_FILENAMES=/nowhere VK_DRIVER_FILES=/nowhere \
+  "$modelc" verify "$placed" --checkpoint $tiny --expected $tiny/expected.safetensors
+expect "bench of a model on two devices" 0 "tokens/s" -- "$modelc" bench "$placed" --checkpoint $tiny -p 4 -n 2 -r 1
+expect "the file's tests run as it says" 0 "passed, 0 failed" -- "$modelc" test "$placed"
+place '"**": gpu(77)'
+expect "or on the CPU, where they cannot" 0 "skipped: \`place\`: there is no vulkan:77 here" "passed, 0 failed" -- "$modelc" test "$placed"
 cat > "$work/op.model" <<'MODEL'
 language 1
 op doubled(x: [..., n], b: [n]) -> [..., n] { reference 2 * x + b }

@@ -106,6 +106,29 @@ TEST_CASE("every function begins with whose it is, and no name in a model hides 
     CHECK_MESSAGE(files[0].text.find(hidden) == std::string::npos, std::string(hidden));
 }
 
+TEST_CASE("place is data of the class: a line each, nothing where there is none") {
+  const auto files = [](const std::string& place) {
+    const std::string text =
+        "language 1\nimport nn.linear\nconfig C { class, size: dim }\n"
+        "model Whole(c: C) {\n  layers: [Linear(c.size, c.size) for i in 0..4]\n  param table: [c.class, c.size]\n"
+        "  forward(ids: index(c.class)[tokens], at: Batch) -> float: f32[outputs, c.size] {\n    let h = take(table, ids)\n"
+        "    for l in layers { h = l(h) }\n    return take(h, at.outputs)\n  }\n" +
+        place + "}\n";
+    const lower::Lowered l = lower::lower(test::graph_of(text, R"({"class": 8, "size": 4})"));
+    REQUIRE(l.failures.empty());
+    return emit::cpp(l.program, {.file = "whole", .class_name = "Whole", .name_space = "whole", .version = "1"});
+  };
+  const auto placed = files("place { layers[1..c.size - 1]: gpu(1)  layers[3..]: cpu(0)\n \"**\": gpu(0) }");
+  CHECK(placed[0].text.find("std::vector<modelc::PlaceRule> placement() const override;") != std::string::npos);
+  CHECK(placed[1].text.find("std::vector<modelc::PlaceRule> Whole::placement() const {\n"
+                            "  return {\n"
+                            "      {.pattern = \"layers\", .first = 1, .end = 3, .device = \"vulkan:1\", .where = \"test.model:12:9\"},\n"
+                            "      {.pattern = \"layers\", .first = 3, .device = \"cpu\", .where = \"test.model:12:40\"},\n"
+                            "      {.pattern = \"**\", .device = \"vulkan:0\", .where = \"test.model:13:2\"},\n"
+                            "  };\n}\n") != std::string::npos);
+  for (const auto& file : files("")) CHECK(file.text.find("placement") == std::string::npos);
+}
+
 TEST_CASE("run-time axes of a model's own, whole numbers that stay whole, sizes computed from axes") {
   const std::string text =
       "language 1\nimport nn.linear\naxis frames: 2..3000 by 2\nconfig C { size: dim }\n"

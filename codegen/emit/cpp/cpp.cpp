@@ -216,6 +216,7 @@ std::string root_class(const Names& names, const std::vector<const plan::Functio
   s += "  std::span<const modelc::EntryDesc> entries() const override;\n";
   s += fmt::format("  std::int64_t context() const override {{ return {}; }}\n", p.graph->context.value_or(0));
   if (has_axes(p)) s += "  std::span<const modelc::AxisDesc> axes() const override;\n";
+  if (!p.graph->placement.empty()) s += "  std::vector<modelc::PlaceRule> placement() const override;\n";
   s += "  std::int64_t arena_bytes(const modelc::StepSizes& s) const override;\n"
        "  void members(modelc::MemberVisitor& v) override;\n";
   const plan::Class& planned = p.classes[id.index];
@@ -225,6 +226,22 @@ std::string root_class(const Names& names, const std::vector<const plan::Functio
   s += "  void run(int entry, modelc::Step& s, std::span<const modelc::Tensor> inputs,\n"
        "           std::span<const modelc::Tensor> outputs) const override;\n};\n";
   return s;
+}
+
+// The lines of `place`, one a row.
+std::string placement(const graph::Module& m, const std::string& type) {
+  if (m.placement.empty()) return "";
+  std::vector<std::string> rows;
+  for (const PlaceRule& r : m.placement) {
+    std::vector<std::string> parts = {".pattern = " + string_literal(r.pattern)};
+    if (r.first) parts.push_back(fmt::format(".first = {}", *r.first));
+    if (r.end) parts.push_back(fmt::format(".end = {}", *r.end));
+    parts.push_back(".device = " + string_literal(r.device));
+    if (!r.where.empty()) parts.push_back(".where = " + string_literal(r.where));
+    rows.push_back(wrapped("      {", parts, "}"));
+  }
+  return fmt::format("std::vector<modelc::PlaceRule> {}::placement() const {{\n  return {{\n{},\n  }};\n}}\n\n", type,
+                     fmt::join(rows, ",\n"));
 }
 
 std::string runtime_seam(const Names& names, const std::vector<const plan::Function*>& entries, const Options& o) {
@@ -253,6 +270,7 @@ std::string runtime_seam(const Names& names, const std::vector<const plan::Funct
   s += fmt::format("std::span<const modelc::EntryDesc> {}::entries() const {{ return entry_table; }}\n\n", type);
 
   if (has_axes(p)) s += fmt::format("std::span<const modelc::AxisDesc> {}::axes() const {{ return axis_table; }}\n\n", type);
+  s += placement(*p.graph, type);
   const bool fixed = p.dims->is_constant(p.peak_bytes);
   s += fmt::format(
       "// The plan's peak, in bytes; frames of single functions stand above them.\n"

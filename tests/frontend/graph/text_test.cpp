@@ -90,6 +90,10 @@ TEST_CASE("everything that a module holds survives") {
   other.architecture = "some";
   m.checkpoints = {rules, other};
   m.policy = {{"compute", false, DType::bf16}, {"**.norm", true, DType::f32}};
+  m.placement = {{"model.layers", 0, 16, "vulkan:12", "x \"y\".model:135:5"},
+                 {"a.b", 3, {}, "cpu", ""},
+                 {"c", {}, 4, "vulkan:0", ""},
+                 {"**", {}, {}, "cpu", "f:1:2"}};
   Class leaf;
   leaf.name = leaf.definition = "Leaf";
   leaf.leaf = true;
@@ -175,6 +179,14 @@ TEST_CASE("everything that a module holds survives") {
   CHECK(back.classes[1].functions[0].values[7].name == "_");
   CHECK(back.classes[1].functions[0].body.ops[1].custom->name == "odd name");
   CHECK(back.classes[1].functions[0].body.ops[1].custom->dispatches.size() == 2);
+  REQUIRE(back.placement.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(back.placement[i].pattern == m.placement[i].pattern);
+    CHECK(back.placement[i].first == m.placement[i].first);
+    CHECK(back.placement[i].end == m.placement[i].end);
+    CHECK(back.placement[i].device == m.placement[i].device);
+    CHECK(back.placement[i].where == m.placement[i].where);
+  }
   CHECK(back.shaders[0].text == m.shaders[0].text);
   CHECK(back.shaders[0].required == m.shaders[0].required);
   CHECK(graph::text(back.classes[1].functions[0].values[0].type, back.dims) == "index(div(frames, 4))[frames, 3]");

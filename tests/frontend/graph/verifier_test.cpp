@@ -66,6 +66,15 @@ TEST_CASE("faults of the module") {
   planted("axis wide: the range is empty or negative", [](Module& m) { m.dims.add_axis({.name = "wide", .lo = 9, .hi = 3}); });
   planted("Decoder.norm: class Tiny must stand before it", [](Module& m) { find_class(m, "Decoder").children[2].elements[0] = m.root; });
   planted("Decoder.norm: there is no such class", [](Module& m) { find_class(m, "Decoder").children[2].elements[0] = ClassId{99}; });
+  const auto place = [](const std::string& fault, const PlaceRule& rule) {
+    planted(("place " + fault).c_str(), [&](Module& m) { m.placement = {{.pattern = "**", .device = "cpu"}, rule}; });
+  };
+  place("\"\": the pattern is empty", {.pattern = "", .device = "cpu"});
+  place("\"a\": the range is negative or ends before it begins", {.pattern = "a", .first = -1, .device = "cpu"});
+  place("\"a\": the range is negative or ends before it begins", {.pattern = "a", .first = 3, .end = 2, .device = "cpu"});
+  place("\"a\": the range is negative or ends before it begins", {.pattern = "a", .end = -1, .device = "cpu"});
+  place("\"a\": there is no device \"tpu\"", {.pattern = "a", .device = "tpu"});
+  place("\"a\": there is no device \"vulkan\"", {.pattern = "a", .device = "vulkan"});          // one name a device: vulkan:0
   planted("a single child has one element", [](Module& m) { find_class(m, "Tiny").children[0].elements.clear(); });
   planted("model.weight: two weights have this name", [](Module& m) {
     find_class(m, "Decoder").children[0].path = "";

@@ -1,4 +1,4 @@
-// Checkpoint blocks, joined; and the sections that take effect later.
+// Checkpoint blocks, joined; and the sections of a model.
 #include <doctest/doctest.h>
 
 #include "modules_support.h"
@@ -245,16 +245,50 @@ TEST_CASE("a base's rule on a member that the derived module removed is void") {
   CHECK(m.config(R"({"d": 4})").codes().empty());
 }
 
-TEST_CASE("sections are checked, and a note says which take effect later: all but `policy`") {
+TEST_CASE("sections are checked, and a note says which take effect elsewhere or later: `quantize` and `shard`") {
   Model m = with_rules(
       "policy { compute: bf16  residual: f32  **.norm: f32 }  quantize { layers.*.p: q8_0 or file  head, \"**.x\": "
       "never below f16 }\n"
       "shard { c.d over tensor_parallel }  place { layers[0..2]: gpu(0)  \"**\": gpu(1) }");
   const auto& notes = m.good().notes;
-  REQUIRE(notes.size() == 3);
+  REQUIRE(notes.size() == 2);
   for (const std::string& note : notes)
     CHECK(has(note, has(note, "`quantize`") ? "takes effect in `modelc convert" : "takes effect in a later version"));
   CHECK(has(notes[0], "main.model:"));
+}
+
+TEST_CASE("place: each line is data of the graph, and what it comes to is said") {
+  Model m = with_rules("place { layers[c.d - 4..div(c.d, 2)]: gpu(1)  layers[2..]: cpu(0)  \"layers.*.norm\": gpu(7)  head: gpu(0) }");
+  const std::vector<PlaceRule>& placement = m.good().graph.placement;
+  REQUIRE(placement.size() == 4);
+  const auto shown = [&](std::size_t i) {
+    const auto end = [](const std::optional<std::int64_t>& e) { return e ? std::to_string(*e) : "-"; };
+    return placement[i].pattern + " " + end(placement[i].first) + " " + end(placement[i].end) + " " + placement[i].device;
+  };
+  CHECK(shown(0) == "layers 0 2 vulkan:1");
+  CHECK(shown(1) == "layers 2 - cpu");
+  CHECK(shown(2) == "layers.*.norm - - vulkan:7");
+  CHECK(shown(3) == "head - - vulkan:0");
+  CHECK(placement[0].where == "main.model:12:9");
+  CHECK(placement[3].where.starts_with("main.model:12:"));
+  CHECK(m.good().notes.empty());
+  REQUIRE(m.good().facts.size() == 1);
+  CHECK(m.good().facts[0] ==
+        "main.model:12:1: `place`: `layers[0..2]` on gpu(1): 4 weights; `layers[2..]` on cpu(0): 2 weights; "
+        "`layers.*.norm` on gpu(7): 0 weights; `head` on gpu(0): 1 weight; by no line, so on the CPU: 1 weight");
+  CHECK(with_rules("place { \"**\": gpu(0) }").good().facts[0].ends_with("`**` on gpu(0): 8 weights"));
+  CHECK(with_rules("").good().facts.empty());
+  CHECK(with_rules("").good().graph.placement.empty());
+}
+
+TEST_CASE("E0433: devices that place cannot name") {
+  Model m = with_rules("place { head: cpu(1) }");
+  CHECK(m.codes() == "E0433");
+  CHECK(has(m.messages(), "there is one CPU device, cpu(0)"));
+  CHECK(has(m.messages(), "help: write cpu(0)"));
+  CHECK(has(m.messages(), "main.model:12:19"));
+  CHECK(has(with_rules("place { head: gpu(1024) }").messages(), "a GPU has a number up to 1023, not 1024"));
+  CHECK(with_rules("place { head: gpu(1023) }").good().graph.placement[0].device == "vulkan:1023");
 }
 
 TEST_CASE("E0433: a range of place goes past the list, or ends before it begins") {
@@ -262,25 +296,32 @@ TEST_CASE("E0433: a range of place goes past the list, or ends before it begins"
     CAPTURE(std::string(range));
     Model m = with_rules("place { layers[" + std::string(range) + "]: gpu(0)  \"**\": gpu(1) }");
     CHECK(m.codes() == "E0433");
-    CHECK(has(m.messages(), "`layers` has 3 elements in this configuration"));
+    CHECK(has(m.messages(),
+              range[1] == '-' ? "the range begins at -1, and the first element is 0" : "`layers` has 3 elements in this configuration"));
   }
   for (const char* range : {"0..2", "1..3", "0..0", "1.."}) {
     CAPTURE(std::string(range));
     CHECK(with_rules("place { layers[" + std::string(range) + "]: gpu(0) }").codes().empty());
   }
+  // A list that another configuration has: its length is not known, its ends are.
+  CHECK(with_rules("place { extra[5..9]: gpu(0) }").codes().empty());
+  CHECK(has(with_rules("place { extra[2..1]: gpu(0) }").messages(), "the range 2..1 ends before it begins"));
+  CHECK(has(with_rules("place { extra[0-2..]: gpu(0) }").messages(), "the range begins at -2"));
 }
 
 TEST_CASE("a derived model's section replaces its base's") {
   Model n(
       "import base\nimport nn.linear\nconfig D extends C { }\nmodel M(c: D) extends Base(c) { policy { compute: f32 } "
-      "}");
+      "place { a: gpu(2) } }");
   n.file("base.model",
          "import nn.linear\nconfig C { d: dim }\nmodel Base(c: C) { a: Linear(c.d, c.d)  forward(x: [tokens, c.d]) { "
          "return a(x) }\n"
-         " policy { nobody: f32 } }\n");
+         " policy { nobody: f32 } place { nobody: gpu(0)  \"**\": gpu(1) } }\n");
   CHECK(n.config(R"({"d": 4})").codes().empty());
   REQUIRE(n.good().graph.policy.size() == 1);
   CHECK(n.good().graph.policy[0].target == "compute");
+  REQUIRE(n.good().graph.placement.size() == 1);
+  CHECK(n.good().graph.placement[0].device == "vulkan:2");
 }
 
 TEST_CASE("E0433: sections that name nothing") {
