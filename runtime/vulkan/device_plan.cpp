@@ -222,7 +222,11 @@ AttendPlan plan_attend(const AttendShape& a, const DevicePlan& plan) {
   const std::int64_t numbers = plan.shared_bytes / 4;
   p.shared_q = numbers / (a.d + group + 3) > 0;
   const std::int64_t fit = numbers / ((p.shared_q ? a.d : 0) + group + 3);
-  const std::int64_t queries = std::max<std::int64_t>(std::min({std::int64_t{plan.attend_queries}, most_sums / pieces(dv, group), fit}), 1);
+  // Where there are few, they are for more workgroups, unless the keys are many.
+  const auto longest = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(a.longest, 1))));
+  const std::int64_t busy = a.rows * a.query_heads * p.value_pieces * std::max<std::int64_t>(longest / least_keys, 1) / plan.fill_groups;
+  const std::int64_t queries =
+      std::max<std::int64_t>(std::min({std::int64_t{plan.attend_queries}, most_sums / pieces(dv, group), fit, busy}), 1);
   const std::int64_t head_pieces = pieces(together, queries), heads = pieces(together, head_pieces);
   // Few lengths of a tile, so that few shaders are made; none longer than what a sequence brings.
   const auto tokens = std::min(std::bit_floor(static_cast<std::uint64_t>(queries / heads)),
@@ -238,7 +242,6 @@ AttendPlan plan_attend(const AttendShape& a, const DevicePlan& plan) {
   // Too few workgroups for the device, and many keys: as many parts as fill it. By the next power of two of the keys, so that a
   // further token changes nothing.
   const std::int64_t groups = pieces(a.rows, p.tokens) * a.heads * head_pieces * p.value_pieces;
-  const auto longest = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(a.longest, 1))));
   if (groups < plan.fill_groups && longest > least_keys) {
     const auto wanted = std::bit_ceil(static_cast<std::uint64_t>(pieces(plan.fill_groups, groups)));
     p.parts = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, static_cast<std::uint64_t>(longest / least_keys)));

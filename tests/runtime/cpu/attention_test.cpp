@@ -467,12 +467,12 @@ TEST_CASE("attend: few queries over many keys, which a GPU spreads over workgrou
           c.args.scale = 0.25F;
           if (all) {
             c.sinks = {-1.0F, 3.0F, 40.0F};
-            c.args.window = 1500;
+            c.args.window = 700;
             c.args.softcap = 2.0F;
           }
           CAPTURE(all);
           Random random(12);
-          const std::int64_t n = 2100;
+          const std::int64_t n = 1100;
           Sequence s = random_sequence(random, c, n), other = random_sequence(random, c, 700);
           Fed fed(device, c, 2, n);
           fed.step({{0, &s, n - 5}, {1, &other, 640}});

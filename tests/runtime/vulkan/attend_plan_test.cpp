@@ -73,6 +73,7 @@ TEST_CASE("keys are spread over as many workgroups as fill the device, and a fur
   const DevicePlan device = plan(49152, 256);
   const AttendShape one{1, 1, 32, 8, 128, 128, 5000};
   const AttendPlan p = plan_attend(one, device);
+  CHECK(p.heads == 2);                                     // of four that share keys: 16 workgroups
   CHECK(p.parts == 16);                                    // of 8,192 keys 512 each
   CHECK(p.part_keys == 512);
   AttendShape next = one;
@@ -84,6 +85,7 @@ TEST_CASE("keys are spread over as many workgroups as fill the device, and a fur
   CHECK(plan_attend(next, device).parts == 32);            // 8 · 32 workgroups
   next.longest = 512;
   CHECK(plan_attend(next, device).parts == 1);
+  CHECK(plan_attend(next, device).heads == 1);             // short: each head by itself
   AttendShape prompt = one;
   prompt.rows = 1024;
   CHECK(plan_attend(prompt, device).parts == 1);           // many queries fill it

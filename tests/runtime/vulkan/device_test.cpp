@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/kv_cache/kv_cache.h"
 
 using namespace modelc;
 
@@ -136,6 +137,43 @@ TEST_CASE("more of a tensor than a binding shows: rows are split, what cannot be
   CHECK(s.error().kind == "tensor-size");
   CHECK(s.error().message.find("65,536") != std::string::npos);
   CHECK(read(*d, out) == got);
+}
+
+TEST_CASE("what cannot be cut is refused with both numbers: keys of one head, one sequence's, one row; and the device goes on") {
+  const auto d = open({.binding_bytes = 64 * 1024});
+  if (!d) return;
+  const auto refused = [&](const char* bytes) {
+    const Status s = d->finish();
+    REQUIRE(!s);
+    CHECK(s.error().kind == "tensor-size");
+    CAPTURE(s.error().message);
+    CHECK(s.error().message.find(bytes) != std::string::npos);
+    CHECK(s.error().message.find("65,536") != std::string::npos);
+    CHECK(!s.error().help.empty());
+  };
+  const Batch at = *Batch::make(std::vector<std::int64_t>{300}, Outputs::all);
+  const auto field = [&](const std::vector<std::int32_t>& v) {
+    const Tensor t{*d->allocate(static_cast<std::int64_t>(v.size()) * 4), 0, DType::i32, {static_cast<std::int64_t>(v.size())}};
+    d->write(std::as_bytes(std::span(v)), t);
+    return t;
+  };
+  REQUIRE(d->begin({}, &at,
+                   {field(at.positions), field(at.lengths), field(at.sequence), field(at.outputs), field(at.last), field(at.slots),
+                    field(at.starts)})
+              .ok());
+  const Tensor x = tensor(*d, {300, 1, 64}), out = tensor(*d, {300, 1, 64});
+  auto store = d->reserve({.sizes = {1, 64, 64}, .dtype = DType::f32}, 300, 1);
+  REQUIRE(store.ok());
+  d->append(static_cast<KvCache&>(**store), x, x, at);
+  refused("76,800");
+  d->attend(x, x, x, at, {}, out);
+  refused("76,800");
+  d->attend(x.as({1, 300, 1, 64}), x.as({1, 300, 1, 64}), x.as({1, 300, 1, 64}), {.mask = Mask::full}, out.as({1, 300, 1, 64}));
+  refused("76,800");
+  const Tensor wide = tensor(*d, {1, 20000}), sums = tensor(*d, {1});
+  d->reduce(Reduction::sum, wide, {.axis = 1}, sums);
+  refused("80,000");
+  CHECK(read(*d, tensor(*d, {3}, ramp(3))) == ramp(3));
 }
 
 TEST_CASE("a lost device says so, once and again, can be destroyed, and another one works") {
