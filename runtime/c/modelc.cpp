@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/base/build_info.h"
+#include "runtime/base/strings.h"
 #include "runtime/c/model_type.h"
 #include "runtime/chat/chat.h"
 #include "runtime/checkpoint/open.h"
@@ -232,6 +233,10 @@ modelc_status modelc_load(const modelc_model_type* type, const char* checkpoint,
       if (!place) return failed(place.error(), error);
       load_options.place = std::move(*place);
     }
+    const std::string mode = o.mode != nullptr ? o.mode : "exact";
+    if (mode != "exact" && mode != "fast")
+      return failed({"argument", "mode is " + modelc::quote(mode) + ", expected exact or fast", {}, "NULL is exact"}, error);
+    load_options.mode = mode == "fast" ? modelc::Mode::fast : modelc::Mode::exact;
     auto loaded = load(*type->factory, checkpoint, load_options);
     if (!loaded) return failed(loaded.error(), error);
     *model = new modelc_model{std::move(*loaded)};

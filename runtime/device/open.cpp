@@ -1,22 +1,17 @@
 // Devices by the names that people give them.
+#include "runtime/base/device_name.h"
 #include "runtime/base/strings.h"
 #include "runtime/device/device.h"
 
 namespace modelc {
 
 Result<std::unique_ptr<Device>> open_device(const std::string& name, const CpuOptions& cpu, const VulkanOptions& vulkan) {
-  if (name.empty() || name == "cpu") return open_cpu(cpu);
-  if (name.starts_with("vulkan")) {
-    VulkanOptions options = vulkan;
-    options.device = 0;
-    if (name == "vulkan") return open_vulkan(options);
-    const auto number = name[6] == ':' ? parse_int(std::string_view(name).substr(7)) : std::nullopt;
-    if (number && *number >= 0 && *number < 1024) {
-      options.device = static_cast<int>(*number);
-      return open_vulkan(options);
-    }
-  }
-  return Error{"device-name", "there is no device " + quote(name), {}, "cpu, vulkan or vulkan:N; `modelc devices` lists them"};
+  const auto known = name.empty() ? DeviceName{} : read_device_name(name);
+  if (!known) return Error{"device-name", "there is no device " + quote(name), {}, device_names_help};
+  if (!known->vulkan) return open_cpu(cpu);
+  VulkanOptions options = vulkan;
+  options.device = known->number;
+  return open_vulkan(options);
 }
 
 }  // namespace modelc

@@ -219,6 +219,16 @@ TEST_CASE("errors are values with a kind") {
     CHECK(modelc_load(&type, f.folder.path().c_str(), &o, &m, &e.e) == MODELC_ERROR);
     CHECK(e.kind() == "isa-unknown");
   }
+  {
+    Caught e;
+    modelc_model* m = nullptr;
+    modelc_load_options o = MODELC_INIT(modelc_load_options);
+    o.mode = "swift";
+    CHECK(modelc_load(&type, f.folder.path().c_str(), &o, &m, &e.e) == MODELC_ERROR);
+    CHECK(e.kind() == "argument");
+    o.mode = "fast";
+    modelc_model_free(load(f.folder.path(), &o));
+  }
   for (const auto& [device, kind] : {std::pair("lm_head=tpu,cpu", "device-name"), std::pair("lm_haed=cpu,cpu", "placement")}) {
     Caught e;
     modelc_model* m = nullptr;
