@@ -5,6 +5,7 @@
 
 #include "codegen/driver/model_sizes.h"
 #include "runtime/checkpoint/place_lines.h"
+#include "runtime/device/place_text.h"
 
 using namespace modelc;
 using namespace modelc::driver;
@@ -61,6 +62,10 @@ TEST_CASE("a device of 1 GB holds the first elements, with their caches and the 
   CHECK(f.taken == 680 * mib);
   CHECK(f.left == (400 + 500 + 600 + 30 + 500) * mib);
   CHECK(f.place == "model.layers[0..3]=vulkan:1,cpu");
+  const auto pasted = read_placement(f.place);             // what --device makes of it
+  REQUIRE(pasted.ok());
+  CHECK(pasted->size() == 2);
+  CHECK(pasted->front().end == 3);
   CHECK(f.total() == 2710 * mib);
   CHECK(bytes_of_first(m, 3) == f.taken);
   CHECK(bytes_without_first(m, 3) == f.left + m.activations);
