@@ -15,4 +15,9 @@ std::optional<DeviceName> read_device_name(std::string_view text) {
   return DeviceName{.vulkan = true, .number = static_cast<int>(*number)};
 }
 
+std::string whole_device_name(std::string_view text) {
+  const auto known = read_device_name(text);
+  return known ? known->text() : std::string(text);
+}
+
 }  // namespace modelc

@@ -20,5 +20,7 @@ inline constexpr const char* device_names_help = "cpu, vulkan or vulkan:N; `mode
 
 // "cpu", "vulkan" (the first), "vulkan:N" with N from 0 to 1023; nothing for any other text.
 std::optional<DeviceName> read_device_name(std::string_view text);
+// One text for all names of a device: "vulkan" is "vulkan:0". What is no such name stays as it is.
+std::string whole_device_name(std::string_view text);
 
 }  // namespace modelc

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "runtime/base/device_name.h"
 #include "runtime/base/strings.h"
 #include "runtime/checkpoint/adapter.h"
 #include "runtime/checkpoint/mapping.h"
@@ -137,7 +138,8 @@ Status load_packed(Loader& loader, const char* model, const Device& device, cons
 }  // namespace
 
 Result<std::shared_ptr<Device>> device_called(const std::string& name, const LoadOptions& options) {
-  if (const auto given = options.devices.find(name); given != options.devices.end()) return given->second;
+  for (const auto& [key, device] : options.devices)
+    if (whole_device_name(key) == name) return device;
   auto device = open_device(name, options.cpu, options.vulkan);
   if (!device) return std::move(device.error());
   return std::shared_ptr<Device>(std::move(*device));

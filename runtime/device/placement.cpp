@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "runtime/base/device_name.h"
 #include "runtime/base/strings.h"
 #include "runtime/checkpoint/place_lines.h"
 
@@ -21,7 +22,8 @@ Result<Placement> decide_placement(const ModuleTree& tree, std::span<const Place
   const PlaceLines lines(rules);
   Placement out;
   std::vector<bool> used(rules.size(), false);
-  const auto number = [&](const std::string& device) {
+  const auto number = [&](const std::string& called) {
+    const std::string device = whole_device_name(called);
     const auto it = std::find(out.devices.begin(), out.devices.end(), device);
     if (it != out.devices.end()) return static_cast<int>(it - out.devices.begin());
     out.devices.push_back(device);
@@ -62,8 +64,14 @@ Result<Placement> decide_placement(const ModuleTree& tree, std::span<const Place
     std::vector<std::string> names;
     bool matches = false;
     for (const Module* m : tree.bottom_up()) {
-      names.push_back(m->qualified_name());
-      matches = matches || alone.decides(names.back()).has_value();
+      const std::string& name = m->qualified_name();
+      matches = matches || alone.decides(name).has_value();
+      // An element of a list, and the list.
+      const std::size_t dot = name.rfind('.');
+      if (dot != std::string::npos && parse_uint(std::string_view(name).substr(dot + 1)) &&
+          (names.empty() || names.back() != name.substr(0, dot)))
+        names.push_back(name.substr(0, dot));
+      names.push_back(name);
     }
     for (const NamedParameter& w : tree.weights()) matches = matches || alone.decides(w.name).has_value();
     if (matches) continue;

@@ -12,7 +12,7 @@
 namespace modelc {
 
 struct Placement {
-  std::vector<std::string> devices;                        // their names, none twice
+  std::vector<std::string> devices;                        // their names, whole ("vulkan:0", not "vulkan"), none twice
   std::vector<int> modules, weights;                       // which of them, by the tree's bottom_up() and weights()
 };
 

@@ -135,9 +135,21 @@ TEST_CASE("lines decide: the first that matches, ranges of lists, weights of the
   CHECK(device_of(llama, by_weight, "model") == "a");
 }
 
+TEST_CASE("a device has one name, however it is called") {
+  handwritten::Llama llama;
+  const auto p = decided(llama, {{"model.norm", {}, {}, "vulkan"}, {"model", {}, {}, "vulkan:0"}, {"**", {}, {}, "vulkan"}});
+  CHECK(p.devices == std::vector<std::string>{"vulkan:0"});
+  // A device that is given counts by all of them, too, in a load and in a move.
+  Split split({{"model.norm", {}, {}, "vulkan"}, {"**", {}, {}, "a"}});
+  split.options.devices.emplace("vulkan:0", cpu());
+  const auto loaded = split.load();
+  REQUIRE(loaded->lm_head.to("vulkan").ok());
+  CHECK(loaded->lm_head.member() == loaded->model.norm.member());
+}
+
 TEST_CASE("lines that are wrong") {
   handwritten::Llama llama;
-  CHECK(contains(error_of(llama, {{"model.layerz", {}, {}, "a"}}), "did you mean model.layers"));
+  CHECK(contains(error_of(llama, {{"model.layerz", {}, {}, "a"}}), "did you mean model.layers?"));
   CHECK(contains(error_of(llama, {{"model.layers", 2, 9, "a"}}), "model.layers[2..9]"));
   // What the compiler wrote may name what another configuration has.
   const ModuleTree tree(llama);
