@@ -235,7 +235,7 @@ void Loader::note_decoded() {
 
 const Buffer* Loader::keep(const Buffer* buffer, const std::shared_ptr<const MappedFile>& file) {
   here_.buffers.push_back(buffer);
-  if (std::find(here_.files.begin(), here_.files.end(), file) == here_.files.end()) here_.files.push_back(file);
+  here_.lies_in(buffer, file);
   return buffer;
 }
 

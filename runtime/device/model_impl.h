@@ -1,7 +1,9 @@
 // What a loaded model holds: private to this folder.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -52,8 +54,13 @@ struct Residence {
   ModelDevices placed;
   std::shared_ptr<Device> device;                          // placed.device
   const Mode mode;
-  std::vector<std::shared_ptr<const MappedFile>> files;    // that weights lie in
+  std::vector<std::shared_ptr<const MappedFile>> files;    // that weights lie in, each once
   std::vector<const Buffer*> buffers;                      // of weights and constants
+  std::map<const Buffer*, std::shared_ptr<const MappedFile>> file_of;    // of those that are bytes of a file
+  void lies_in(const Buffer* buffer, const std::shared_ptr<const MappedFile>& file) {
+    file_of.emplace(buffer, file);
+    if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+  }
   // Of calls.
   StepMemory memory, ports;                                // of steps; of the inputs and outputs of calls
   const Buffer* arena = nullptr;

@@ -115,7 +115,6 @@ Status Model::move(Module& module, const std::string& device) {
   const Snapshot before(tree);
   set_members(tree, *placement, numbers);
   auto here = std::make_unique<Residence>(std::move(placed), old.mode);
-  here->files = old.files;
   // Weights that stay keep their buffers, which become the set's where there was none.
   std::map<const Buffer*, const Buffer*> kept;
   std::vector<bool> loads;
@@ -131,6 +130,7 @@ Status Model::move(Module& module, const std::string& device) {
     each_buffer(w, [&](const Buffer*& b) {
       const auto [at, fresh] = kept.emplace(b, b);
       if (fresh && joins) at->second = here->placed.set->adopt(0, b);
+      if (const auto file = old.file_of.find(b); fresh && file != old.file_of.end()) here->lies_in(at->second, file->second);
       b = at->second;
     });
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "runtime/checkpoint/place_lines.h"
@@ -253,6 +254,25 @@ TEST_CASE("to(): what stays keeps its memory") {
   std::vector<std::byte> row(static_cast<std::size_t>(llama->model.embed_tokens.weight.matrix.blocks[0].data.size()));
   REQUIRE(llama->device().read(llama->model.embed_tokens.weight.matrix.blocks[0].data, row).ok());
   CHECK(std::memcmp(row.data(), host, row.size()) == 0);   // the file is mapped where it was
+}
+
+TEST_CASE("to(): what was left is given back, however often modules move") {
+  const Split split({{"**", {}, {}, "a"}});
+  const auto llama = split.load();
+  const std::vector<float> expected = run(*llama);
+  const auto mappings = [&] {                              // of the checkpoint, in this process
+    std::ifstream maps("/proc/self/maps");
+    int n = 0;
+    for (std::string line; std::getline(maps, line);) n += contains(line, split.folder.path()) ? 1 : 0;
+    return n;
+  };
+  CHECK(mappings() == 1);
+  for (int i = 0; i < 20; ++i) REQUIRE(llama->model.layers[1].to(i % 2 == 0 ? "b" : "c").ok());
+  CHECK(run(*llama) == expected);
+  CHECK(mappings() == 2);                                  // what never moved, and the layer
+  REQUIRE(llama->to("a").ok());
+  CHECK(run(*llama) == expected);
+  CHECK(mappings() <= 2);
 }
 
 TEST_CASE("to(): a move that fails leaves all where it was") {
