@@ -275,6 +275,24 @@ TEST_CASE("to(): what was left is given back, however often modules move") {
   CHECK(mappings() <= 2);
 }
 
+TEST_CASE("to(): a file that shrinks is noticed, by what stayed as by what moved") {
+  for (const bool stays : {true, false}) {
+    const Split split({{"**", {}, {}, "a"}});
+    const auto llama = split.load();
+    // Either way what lies in the file is on a CPU, which reads it where it is mapped.
+    if (stays) REQUIRE(llama->model.norm.to("b").ok());
+    else REQUIRE(llama->to("b").ok());
+    run(*llama);
+    auto state = good(llama->new_state());
+    std::filesystem::resize_file(split.folder / "model.safetensors", 1000);
+    const Segment one_token{0, 1};
+    const Batch batch = good(Batch::make(*state, {&one_token, 1}, Outputs::last));
+    const auto logits = llama->forward(*state, std::vector<std::int32_t>{5}, batch);
+    REQUIRE_FALSE(logits.ok());
+    CHECK(contains(logits.error().text(), "model.safetensors"));
+  }
+}
+
 TEST_CASE("to(): a move that fails leaves all where it was") {
   const Split split({{"**", {}, {}, "a"}});
   const auto llama = split.load();

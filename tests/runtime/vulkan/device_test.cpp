@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/device/device_set.h"
+#include "runtime/device/step.h"
 #include "runtime/kv_cache/kv_cache.h"
 
 using namespace modelc;
@@ -174,6 +176,33 @@ TEST_CASE("what cannot be cut is refused with both numbers: keys of one head, on
   d->reduce(Reduction::sum, wide, {.axis = 1}, sums);
   refused("80,000");
   CHECK(read(*d, tensor(*d, {3}, ramp(3))) == ramp(3));
+}
+
+TEST_CASE("a device that is several says what fails on one of them") {
+  const auto d = open();
+  if (!d) return;
+  std::shared_ptr<Device> gpu = std::move(*open_vulkan({.fail_submit = 1})), host = std::move(*open_cpu({.threads = 1}));
+  DeviceSet set({{"cpu", host}, {"vulkan:0", gpu}});
+  for (const bool waits : {true, false}) {
+    set.enter(1);
+    auto a = set.allocate(4000), b = set.allocate(4000);
+    REQUIRE(a.ok());
+    REQUIRE(b.ok());
+    const auto values = ramp(1000);
+    const Tensor x{*a, 0, DType::f32, {1000}}, y{*b, 0, DType::f32, {1000}};
+    set.write(std::as_bytes(std::span(values)), x);
+    set.rms_norm(x, {}, {1e-5F, 0}, y);
+    if (waits) {
+      const Status s = set.finish();
+      REQUIRE_FALSE(s.ok());
+      CHECK(s.error().kind == "device-lost");
+    } else {                                               // what the other member would read
+      set.enter(0);
+      CHECK_THROWS_AS(set.rms_norm(y, {}, {1e-5F, 0}, x), StepFailure);
+    }
+    set.free(*a);
+    set.free(*b);
+  }
 }
 
 TEST_CASE("a lost device says so, once and again, can be destroyed, and another one works") {
