@@ -134,8 +134,10 @@ Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& op
     }
   }
   p.shared_bytes = d.shared_bytes;
+  p.largest_group = std::bit_floor(std::min(d.max_group_size, d.max_group_x));
   if (d.kind == DeviceKind::integrated) p.fill_groups = 64;
   if (d.kind == DeviceKind::cpu) {
+    p.loop_rounds = 60'000;                                // of 65,535: what is counted is about right
     p.fill_groups = 4;
     p.attend_queries = 16;                                 // its shaders take long to compile, by what they unroll
     // Invocations are lanes of a vector: a barrier costs as much as they are many.
@@ -247,7 +249,25 @@ AttendPlan plan_attend(const AttendShape& a, const DevicePlan& plan) {
     p.parts = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, static_cast<std::uint64_t>(longest / least_keys)));
     p.part_keys = static_cast<std::uint32_t>(longest / p.parts);
   }
+  // A tile of `group` keys takes a round for each channel of a key, three for each key (the largest, the sum, the values), two for
+  // each query, and those of what is around them. Keys that are more than the driver's rounds go are others' part.
+  if (plan.loop_rounds > 0) {
+    const std::int64_t of_tile = a.d + 3 * group + 2 * all + 16;
+    const auto most = static_cast<std::int64_t>(
+        std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(plan.loop_rounds / of_tile, 1) * group)));
+    if (longest / p.parts > most) {
+      p.parts = static_cast<std::uint32_t>(longest / most);
+      p.part_keys = static_cast<std::uint32_t>(most);
+    }
+  }
   return p;
+}
+
+std::uint32_t row_group_of(std::int64_t n, std::int64_t loops, const DevicePlan& plan) {
+  std::uint32_t group = plan.row_group;
+  if (plan.loop_rounds > 0)
+    while (group < plan.largest_group && (n + group - 1) / group * loops > plan.loop_rounds) group *= 2;
+  return group;
 }
 
 std::uint32_t pairs_together(std::int64_t pairs, std::int64_t experts) { return pairs >= 6 * experts ? 8 : pairs >= 2 * experts ? 4 : 1; }

@@ -46,6 +46,10 @@ struct DevicePlan {
   std::uint32_t subgroup = 0;                              // lanes that a subgroup variant is given; 0: none is used
   // On a processor, products by lanes (linear/lanes.comp): rows of weights a lane, tokens a workgroup at most. 0: as a GPU does.
   std::uint32_t lane_rows = 0, lane_tokens = 0;
+  // Rounds of all loops of one invocation together that the driver carries out; 0: any number. llvmpipe stops at 65,535, without a
+  // word and with what has been computed by then.
+  std::uint32_t loop_rounds = 0;
+  std::uint32_t largest_group = 64;                        // invocations that a workgroup may have; a power of two
   std::uint32_t features = 0;                              // Needs (shaders.h) that are there and not masked
 };
 
@@ -90,6 +94,9 @@ struct AttendShape {
   std::int64_t longest = 0;                                // keys of a sequence
 };
 AttendPlan plan_attend(const AttendShape& a, const DevicePlan& plan);
+
+// The workgroup of a row of n, which `loops` loops go over: row_group, or as much wider as the driver's loops ask for.
+std::uint32_t row_group_of(std::int64_t n, std::int64_t loops, const DevicePlan& plan);
 
 // Pairs of a token and an expert that a row of an expert's weights is multiplied with at a time: 1, 4 or 8, by how many there
 // are for each expert.

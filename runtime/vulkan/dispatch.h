@@ -41,6 +41,7 @@ struct Dispatch {
   std::uint32_t subgroup = 0;                              // lanes of a subgroup that the shader is promised; 0: any
   std::uint64_t groups = 0;
   std::uint64_t work = 0;                                  // multiplications, about
+  std::uint64_t rounds = 0;                                // of one invocation's loops, about, where they may be many
 
   // Rows that it does one like the other, so that some of them may be run at a time (cut.h); 0: it runs whole.
   struct Rows {
@@ -101,6 +102,10 @@ struct Dispatch {
   }
   Dispatch& push_real(float v) {
     arguments.push_back(std::bit_cast<std::uint32_t>(v));
+    return *this;
+  }
+  Dispatch& loops(std::int64_t n) {
+    rounds = static_cast<std::uint64_t>(n);
     return *this;
   }
   // An invocation for each of `count`.

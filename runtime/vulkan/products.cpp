@@ -65,7 +65,7 @@ void VulkanDevice::linear(const Tensor& x, const Matrix& w, std::span<const Tens
         d.spread(m, tokens, (piece.rows + rows - 1) / rows, c_->plan.row_group, rows * k * tokens);
       } else if (way == ProductWay::tiles) {
         const std::int64_t row_tiles = (piece.rows + 31) / 32;
-        d.push_rows().push(row_tiles).spread(m, 32, row_tiles, 64, 32 * 32 * k);
+        d.push_rows().push(row_tiles).spread(m, 32, row_tiles, 64, 32 * 32 * k).loops(2 * k);
       } else {
         d.constant(static_cast<std::uint32_t>(m));
         const std::uint32_t size = subgroups ? c_->plan.product_group : c_->plan.row_group;
@@ -182,8 +182,9 @@ void VulkanDevice::conv(const Tensor& x, const Tensor& w, const Tensor& bias, co
     for (int a = 0; a < 3; ++a) d.push(a < missing ? 1 : t->shape[a - missing + 2]);
   d.push(args.stride).push(args.padding).push(args.dilation);
   d.each(out.count(), c_->plan.elements_group);
-  d.work *= static_cast<std::uint64_t>(w.count() / std::max<std::int64_t>(w.shape[0], 1));
-  run(d);
+  const std::int64_t of_one = w.count() / std::max<std::int64_t>(w.shape[0], 1);
+  d.work *= static_cast<std::uint64_t>(of_one);
+  run(d.loops(2 * of_one));
 }
 
 }  // namespace modelc::vulkan

@@ -9,6 +9,7 @@ namespace modelc::vulkan {
 void VulkanDevice::rms_norm(const Tensor& x, const Tensor& w, const NormArgs& args, const Tensor& out) {
   const std::int64_t n = width_of(x), rows = rows_of(x);
   assert(out.count() == x.count() && (!w || w.count() == n));
+  const std::uint32_t group = row_group_of(n, 2, c_->plan);
   run(shader("rms_norm")
           .in_rows(rows)
           .read(x)
@@ -21,13 +22,15 @@ void VulkanDevice::rms_norm(const Tensor& x, const Tensor& w, const NormArgs& ar
           .push(n)
           .push_real(args.eps)
           .push_real(args.offset)
-          .group_each(rows, c_->plan.row_group, n));
+          .loops((n + group - 1) / group * 2)
+          .group_each(rows, group, n));
 }
 
 void VulkanDevice::add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& w, const NormArgs& args, const Tensor& sum,
                                 const Tensor& out) {
   const std::int64_t n = width_of(x), rows = rows_of(x);
   assert(y.count() == x.count() && sum.count() == x.count() && out.count() == x.count() && (!w || w.count() == n));
+  const std::uint32_t group = row_group_of(n, 2, c_->plan);
   run(shader("add_rms_norm")
           .in_rows(rows)
           .read(x)
@@ -44,12 +47,14 @@ void VulkanDevice::add_rms_norm(const Tensor& x, const Tensor& y, const Tensor& 
           .push(n)
           .push_real(args.eps)
           .push_real(args.offset)
-          .group_each(rows, c_->plan.row_group, n));
+          .loops((n + group - 1) / group * 2)
+          .group_each(rows, group, n));
 }
 
 void VulkanDevice::layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) {
   const std::int64_t n = width_of(x), rows = rows_of(x);
   assert(out.count() == x.count() && (!w || w.count() == n) && (!b || b.count() == n));
+  const std::uint32_t group = row_group_of(n, 3, c_->plan);
   run(shader("layer_norm")
           .in_rows(rows)
           .read(x)
@@ -63,7 +68,8 @@ void VulkanDevice::layer_norm(const Tensor& x, const Tensor& w, const Tensor& b,
           .push_rows()
           .push(n)
           .push_real(args.eps)
-          .group_each(rows, c_->plan.row_group, n));
+          .loops((n + group - 1) / group * 3)
+          .group_each(rows, group, n));
 }
 
 void VulkanDevice::rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) {
@@ -105,7 +111,10 @@ void VulkanDevice::reduce(Reduction kind, const Tensor& x, const ReduceArgs& arg
   if (kind == Reduction::argmax) d.write(out).of_rows();
   else d.none();
   d.constant(static_cast<std::uint32_t>(kind)).constant(args.where ? type_number(args.where.dtype) : 3);
-  run(d.push_rows(inner).push(n).push(inner).push_real(args.eps).group_each(outer * inner, c_->plan.row_group, n));
+  // A softmax goes over the axis three times; running sums are one invocation's.
+  const std::uint32_t group = row_group_of(n, 3, c_->plan);
+  d.loops(kind == Reduction::cumsum ? n : (n + group - 1) / group * 3);
+  run(d.push_rows(inner).push(n).push(inner).push_real(args.eps).group_each(outer * inner, group, n));
 }
 
 void VulkanDevice::take_rows(const Tensor& x, const Tensor& rows, const Tensor& out) {
@@ -158,6 +167,9 @@ void VulkanDevice::take(const Matrix& table, const Tensor& rows, float scale, co
 void VulkanDevice::route(const Tensor& scores, const Tensor& bias, const RouteArgs& args, const Tensor& chosen, const Tensor& weights) {
   const std::int64_t n = scores.shape[-1], k = chosen.shape[-1], rows = n > 0 ? scores.count() / n : 0;
   assert(chosen.dtype == DType::i32 && weights.count() == chosen.count() && k <= n && k >= 1);
+  // The last group that stands, then each of the k: both go over the groups, and those over their scores.
+  const bool in_groups = args.keep_groups < args.groups;
+  const std::int64_t rounds = in_groups ? args.keep_groups * (args.groups + n) + k * (args.groups + 2 * n) : k * (n + 1);
   run(shader("route")
           .in_rows(rows)
           .read(scores)
@@ -176,6 +188,7 @@ void VulkanDevice::route(const Tensor& scores, const Tensor& bias, const RouteAr
           .push(args.groups)
           .push(args.keep_groups)
           .push_real(args.scale)
+          .loops(rounds)
           .each(rows, c_->plan.elements_group));
 }
 

@@ -252,6 +252,12 @@ Dispatch VulkanDevice::shader(const std::string& name) const {
 }
 
 void VulkanDevice::run(const Dispatch& d) {
+  if (c_->plan.loop_rounds > 0 && d.rounds > c_->plan.loop_rounds)
+    return recorder_->fail(Error{"tensor-size",
+                                 std::string(d.shader.name) + ": loops of " + grouped(d.rounds) + " rounds, and the driver of " +
+                                     c_->description.name + " carries out " + grouped(std::uint64_t{c_->plan.loop_rounds}),
+                                 {},
+                                 "this is a limit of a software driver: run what is so large on the CPU"});
   const auto parts = in_parts(d, c_->plan);
   if (parts.empty()) recorder_->dispatch(d);
   for (const Dispatch& part : parts) recorder_->dispatch(part);

@@ -211,3 +211,43 @@ TEST_CASE("over a binding: queries, and keys and values of several sequences or 
       },
       1e-5);
 }
+
+TEST_CASE("loops of more rounds than a software driver carries out") {
+  // llvmpipe ends an invocation's loops after 65,535 rounds in all, with what it has by then.
+  const auto cpu = open_cpu({1, {}});
+  REQUIRE(cpu.ok());
+  static const std::shared_ptr<Device> gpu = [] {
+    auto d = open_vulkan({});
+    return d ? std::shared_ptr<Device>(std::move(*d)) : nullptr;
+  }();
+  if (gpu == nullptr) return;
+  std::vector<std::vector<float>> results[2];
+  Device* devices[] = {cpu->get(), gpu.get()};
+  for (int i = 0; i < 2; ++i) {
+    Device& d = *devices[i];
+    Tensors tensors(d);
+    Random random(3);
+    const std::int64_t n = 40, m = 9000, width = 600'000;
+    const Tensor q = numbers(tensors, random, {n, 4, 256}), k = numbers(tensors, random, {m, 2, 256}),
+                 v = numbers(tensors, random, {m, 2, 256}), attended = tensors.empty({n, 4, 256});
+    d.attend(q, k, v, {.mask = Mask::full, .scale = 0.0625F}, attended);
+    const Tensor x = numbers(tensors, random, {2, width}), norm = tensors.empty({2, width}), soft = tensors.empty({2, width});
+    d.layer_norm(x, {}, {}, {1e-5F, 0}, norm);
+    d.reduce(Reduction::softmax, x, {.axis = 1}, soft);
+    for (const Tensor& t : {attended, norm, soft}) results[i].push_back(values_of(t));
+    const Status done = d.finish();
+    REQUIRE(done.ok());
+  }
+  for (std::size_t r = 0; r < results[0].size(); ++r)
+    check_near(results[1][r], std::vector<double>(results[0][r].begin(), results[0][r].end()), r == 1 ? 1e-3 : 2e-6);
+  // What one invocation has to do alone is refused there, by name; elsewhere it is right.
+  Tensors tensors(*gpu);
+  Random random(3);
+  const Tensor x = numbers(tensors, random, {70'000}), sums = tensors.empty({70'000});
+  REQUIRE(gpu->finish().ok());                             // of a step that fails nothing is run
+  gpu->reduce(Reduction::cumsum, x, {.axis = 0}, sums);
+  const Status s = gpu->finish();
+  const bool software = gpu->description().find("llvmpipe") != std::string::npos;
+  CHECK(s.ok() != software);
+  if (!s) CHECK(s.error().text().find("loops of 70,000 rounds") != std::string::npos);
+}

@@ -92,6 +92,31 @@ TEST_CASE("keys are spread over as many workgroups as fill the device, and a fur
   CHECK(plan_attend(one, plan(49152, 4)).parts == 1);
 }
 
+TEST_CASE("where a driver carries out so many rounds of loops alone, no invocation has more") {
+  DevicePlan device = plan(32768, 4);
+  device.attend_group = 16;
+  device.attend_queries = 16;
+  const AttendShape prompt{.rows = 512, .query_heads = 32, .heads = 8, .d = 256, .dv = 256, .longest = 100'000};
+  CHECK(plan_attend(prompt, device).parts == 1);           // there are workgroups enough
+  device.loop_rounds = 60'000;
+  check_plan(prompt, device);
+  const AttendPlan p = plan_attend(prompt, device);
+  const std::int64_t queries = std::int64_t{p.tokens} * p.heads;
+  CHECK(p.parts == 64);                                    // of 131,072 keys, which the next power of two is
+  CHECK(p.part_keys / 16 * (256 + 3 * 16 + 2 * queries) <= 60'000);
+  AttendShape few = prompt;
+  few.longest = 1000;
+  CHECK(plan_attend(few, device).parts == 1);
+  // Rows: a workgroup grows with them, up to what the device has.
+  device.row_group = 16;
+  device.largest_group = 1024;
+  CHECK(row_group_of(4096, 3, device) == 16);
+  CHECK(row_group_of(600'000, 3, device) == 32);
+  CHECK(row_group_of(std::int64_t{1} << 40, 3, device) == 1024);
+  device.loop_rounds = 0;
+  CHECK(row_group_of(600'000, 3, device) == 16);
+}
+
 TEST_CASE("pairs of one expert are put together where there are several for each") {
   CHECK(pairs_together(8, 128) == 1);
   CHECK(pairs_together(255, 128) == 1);

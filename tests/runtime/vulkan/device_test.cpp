@@ -2,6 +2,7 @@
 // with the CPU's, in tests/runtime/cpu.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 #include <vector>
@@ -176,6 +177,36 @@ TEST_CASE("what cannot be cut is refused with both numbers: keys of one head, on
   d->reduce(Reduction::sum, wide, {.axis = 1}, sums);
   refused("80,000");
   CHECK(read(*d, tensor(*d, {3}, ramp(3))) == ramp(3));
+}
+
+TEST_CASE("values go from one GPU to another, also those that take several pieces of the host's memory") {
+  if (!open()) return;
+  const auto gpu = [] { return std::shared_ptr<Device>(std::move(*open_vulkan({}))); };
+  DeviceSet set({{"vulkan:0", gpu()}, {"vulkan:1", gpu()}});
+  const std::int64_t rows = 5, n = (std::int64_t{1} << 20) + 3;            // 21 MB
+  const auto values = ramp(rows * n);
+  set.enter(0);
+  const Tensor x = tensor(set, {rows, n}, values), norm = tensor(set, {rows, n});
+  set.enter(1);
+  const Tensor back = tensor(set, {n});
+  set.rms_norm(x, {}, {1e-5F, 0}, norm);                   // all of x goes over
+  set.enter(0);
+  const Tensor row = {norm.buffer, 3 * n * 4, DType::f32, {1, n}};
+  set.rms_norm(row, {}, {0, 0}, back.as({1, n}));          // and one row comes back, which stays as it is
+  const auto got = read(set, norm), one = read(set, back);
+  for (const std::int64_t r : {std::int64_t{0}, std::int64_t{3}, rows - 1}) {
+    double squares = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      squares += static_cast<double>(values[static_cast<std::size_t>(r * n + i)]) * values[static_cast<std::size_t>(r * n + i)];
+    const double root = std::sqrt(squares / static_cast<double>(n));
+    for (const std::int64_t i : {std::int64_t{0}, n / 2, n - 1}) {
+      const double expected = values[static_cast<std::size_t>(r * n + i)] / root;
+      CHECK(std::fabs(got[static_cast<std::size_t>(r * n + i)] - expected) < 1e-5);
+      if (r == 3) CHECK(std::fabs(one[static_cast<std::size_t>(i)] - expected) < 1e-5);
+    }
+  }
+  CHECK(set.operations().find("2 transfers between them, 25.2 MB") != std::string::npos);
+  for (const Tensor& t : {x, norm, back}) set.free(t.buffer);
 }
 
 TEST_CASE("a device that is several says what fails on one of them") {

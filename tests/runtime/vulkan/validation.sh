@@ -31,5 +31,6 @@ for width in "$@"; do
   check "devices, $width" "$build/tests/runtime/vulkan/runtime_vulkan_test"
   check "kernels, $width" "$build/tests/runtime/cpu/runtime_cpu_test"
   check "the tiny model, $width" "$modelc" verify examples/llama/llama.model --checkpoint examples/tiny --expected examples/tiny/expected.safetensors --backend vulkan
+  check "the tiny model on two devices, $width" "$modelc" verify examples/llama/llama.model --checkpoint examples/tiny --expected examples/tiny/expected.safetensors --device "model.layers[1..4]=vulkan:0,lm_head=vulkan:0,cpu"
 done
 exit $status
