@@ -105,11 +105,8 @@ void VulkanDevice::reduce(Reduction kind, const Tensor& x, const ReduceArgs& arg
   const std::int64_t n = x.shape[args.axis];
   Dispatch d = shader(x.dtype == DType::f32 ? "reduce_f32" : "reduce_i32");
   d.in_rows(outer).read(x).of_rows();
-  if (kind == Reduction::argmax) d.none();
-  else d.update(out).of_rows();
-  d.read(args.where).of_rows();
-  if (kind == Reduction::argmax) d.write(out).of_rows();
-  else d.none();
+  // The result twice, as what it is and as the other type: what a shader may write is never what absent tensors share.
+  d.update(out).of_rows().read(args.where).of_rows().update(out).of_rows();
   d.constant(static_cast<std::uint32_t>(kind)).constant(args.where ? type_number(args.where.dtype) : 3);
   // A softmax goes over the axis three times; running sums are one invocation's.
   const std::uint32_t group = row_group_of(n, 3, c_->plan);
