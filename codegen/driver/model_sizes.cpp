@@ -63,7 +63,7 @@ struct Members {
 // Which element of the list a name is in.
 class ElementOf {
  public:
-  explicit ElementOf(const ModelList& list) : rule_{{list.name, 0, list.elements, "cpu"}}, lines_(rule_) {}
+  explicit ElementOf(const ModelList& list) : rule_{{{list.name, 0, list.elements, "cpu"}}}, lines_(rule_) {}
   std::optional<std::int64_t> operator()(const std::string& name) const {
     const auto e = lines_.element(0, name);
     return e ? std::optional(static_cast<std::int64_t>(*e)) : std::nullopt;
