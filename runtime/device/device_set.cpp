@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "runtime/base/strings.h"
 #include "runtime/device/step.h"
@@ -329,7 +330,9 @@ Result<std::unique_ptr<StateStore>> DeviceSet::reserve(const StateSlot& slot, st
   }
   if (slot.kind == StateSlot::Kind::kv_cache) return store;
   // One whose tensors go into operations as any others do: of the set, once the member has said that it can hold it.
+  const int before = std::exchange(at_, slot.member);
   auto state = SlotState::make(*this, slot, sequences);
+  at_ = before;
   if (!state) return std::move(state.error());
   return std::unique_ptr<StateStore>(std::move(*state));
 }
