@@ -76,8 +76,7 @@ typedef struct modelc_load_options {
   int32_t no_mmap;     /* not 0: weights are read into memory, not mapped */
   int32_t no_strict;   /* not 0: tensors that the model does not have are allowed */
   int32_t auto_cast;   /* not 0: f32 and bf16 for each other where a weight declares its type */
-  const char* device;  /* NULL: as the model's `place` says, else the CPU; or "cpu", "vulkan:0"; or which modules are where, the first
-          that matches counts: "model.layers[0..16]=vulkan:0,cpu" */
+  const char* device;  /* NULL: as the model's `place` says, else the CPU; or "vulkan:0", or "model.layers[0..16]=vulkan:0,cpu" */
   const char* mode;    /* NULL or "exact": f32; "fast": what modelc run computes in, where the devices have it */
 } modelc_load_options;
 
