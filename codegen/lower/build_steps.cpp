@@ -308,6 +308,18 @@ class Builder {
         s.kind = std::move(c);
         break;
       }
+      case NodeKind::causal_conv1d:
+        s.kind = plan::CausalConv1d{in(n, 0), in(n, 1), in(n, 2), n.member, plan::BatchRef{}, out(0)}, advances_ = true;
+        break;
+      case NodeKind::ssd_scan:
+        s.kind = plan::SsdScan{in(n, 0), in(n, 1), in(n, 2), in(n, 3), in(n, 4), in(n, 5), n.member, plan::BatchRef{}, out(0)};
+        advances_ = true;
+        break;
+      case NodeKind::gated_delta:
+        s.kind =
+            plan::GatedDelta{in(n, 0), in(n, 1), in(n, 2), in(n, 3), in(n, 4), n.member, plan::BatchRef{}, n.scale, n.normalize, out(0)};
+        advances_ = true;
+        break;
       case NodeKind::call: {
         plan::Call c{n.member, n.callee, {}, {}, {}};
         for (std::size_t i = 0; i < n.in.size(); ++i) c.inputs.push_back(in(n, i));

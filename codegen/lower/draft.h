@@ -57,6 +57,9 @@ enum class NodeKind : std::uint8_t {
   route,
   experts,
   conv,
+  causal_conv1d,
+  ssd_scan,
+  gated_delta,
   custom,
 };
 
@@ -75,7 +78,8 @@ struct Node {
   std::vector<double> fill;                      // fill: the numbers; empty: 0, 1, 2, …
 
   double eps = 0, offset = 0;                    // norms
-  double scale = 1;                              // take, attend
+  double scale = 1;                              // take, attend, gated_delta
+  double normalize = 0;                          // gated_delta: the eps; 0: not at all
   double magnitude = 1;                          // rope, until its tables are made
   bool halves = true;                            // rope
   bool causal = true;                            // attend

@@ -67,6 +67,13 @@ class Roles {
   void check_kind(const plan::Reduce& k, const graph::Where& w) { vector_only(k.x, w), vector_only(k.where, w); }
   void check_kind(const plan::Route& k, const graph::Where& w) { vector_only(k.scores, w), vector_only(k.bias, w); }
   void check_kind(const plan::Conv& k, const graph::Where& w) { vector_only(k.x, w), vector_only(k.w, w), vector_only(k.b, w); }
+  void check_kind(const plan::CausalConv1d& k, const graph::Where& w) { vector_only(k.x, w), vector_only(k.w, w), vector_only(k.b, w); }
+  void check_kind(const plan::SsdScan& k, const graph::Where& w) {
+    for (const plan::Operand* o : {&k.x, &k.dt, &k.a, &k.b, &k.c, &k.d}) vector_only(*o, w);
+  }
+  void check_kind(const plan::GatedDelta& k, const graph::Where& w) {
+    for (const plan::Operand* o : {&k.q, &k.k, &k.v, &k.decay, &k.beta}) vector_only(*o, w);
+  }
   void check_kind(const plan::Experts& k, const graph::Where& w) {
     for (const plan::Operand* o : {&k.x, &k.gate_bias, &k.up_bias, &k.down_bias}) vector_only(*o, w);
     for (const std::string* m : {&k.gate, &k.up, &k.down}) {

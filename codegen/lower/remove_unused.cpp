@@ -1,12 +1,22 @@
-// Nodes whose results nobody reads go: what is left over when an earlier pass has taken their work. Appending to a state
-// and calls (they may append) always stay.
+// Nodes whose results nobody reads go: what is left over when an earlier pass has taken their work. What moves a
+// state on and calls (they may do so) always stay.
 #include "codegen/lower/draft.h"
 
 namespace modelc::lower {
 
 namespace {
 
-bool has_effect(const Node& n) { return n.kind == NodeKind::append || n.kind == NodeKind::call || n.kind == NodeKind::repeat; }
+bool has_effect(const Node& n) {
+  switch (n.kind) {
+    case NodeKind::append:
+    case NodeKind::causal_conv1d:
+    case NodeKind::ssd_scan:
+    case NodeKind::gated_delta:
+    case NodeKind::call:
+    case NodeKind::repeat: return true;
+    default: return false;
+  }
+}
 
 }  // namespace
 

@@ -321,6 +321,19 @@ class Selector {
     nodes.push_back(std::move(n));
   }
 
+  // What goes over a state token by token: the operands before its Batch.
+  void recurrence(const graph::Op& op, NodeKind kind, std::vector<Node>& nodes) {
+    Node n = node(op, kind);
+    n.member = op.member;
+    for (std::size_t i = 0; i + 1 < graph::info(op.kind).operands.size(); ++i) n.in.push_back(operand(op, i));
+    if (kind == NodeKind::gated_delta) {
+      n.scale = graph::real_attr(op, "scale", 1);
+      n.normalize = graph::real_attr(op, "normalize", 0);
+    }
+    n.out.push_back(result(op));
+    nodes.push_back(std::move(n));
+  }
+
   void repeat(const graph::Op& op, std::vector<Node>& nodes) {
     Node n = node(op, NodeKind::repeat);
     n.member = op.member;
@@ -456,6 +469,9 @@ class Selector {
       case OpKind::conv1d:
       case OpKind::conv2d:
       case OpKind::conv3d: return conv(op, nodes);
+      case OpKind::causal_conv1d: return recurrence(op, NodeKind::causal_conv1d, nodes);
+      case OpKind::ssd_scan: return recurrence(op, NodeKind::ssd_scan, nodes);
+      case OpKind::gated_delta: return recurrence(op, NodeKind::gated_delta, nodes);
       case OpKind::append: {
         if (const std::string why = other_state(op); !why.empty()) return unsupported(op, why);
         Node n = node(op, NodeKind::append);

@@ -98,6 +98,19 @@ template <class V, As<Conv> S> void fields(V& v, S& s) {
   v("x", x), v("w", w), v("b", b), v("stride", stride), v("padding", padding), v("dilation", dilation);
   v("groups", groups), v("out", out);
 }
+template <class V, As<CausalConv1d> S> void fields(V& v, S& s) {
+  auto& [x, w, b, state, at, out] = s;
+  v("x", x), v("w", w), v("b", b), v("state", state), v("at", at), v("out", out);
+}
+template <class V, As<SsdScan> S> void fields(V& v, S& s) {
+  auto& [x, dt, a, b, c, d, state, at, out] = s;
+  v("x", x), v("dt", dt), v("a", a), v("b", b), v("c", c), v("d", d), v("state", state), v("at", at), v("out", out);
+}
+template <class V, As<GatedDelta> S> void fields(V& v, S& s) {
+  auto& [q, k, value, decay, beta, state, at, scale, normalize, out] = s;
+  v("q", q), v("k", k), v("v", value), v("decay", decay), v("beta", beta), v("state", state), v("at", at);
+  v("scale", scale), v("normalize", normalize), v("out", out);
+}
 template <class V, As<Call> S> void fields(V& v, S& s) {
   auto& [member, function, inputs, at, outs] = s;
   v("member", member), v("function", function), v("inputs", inputs), v("at", at), v("outs", outs);

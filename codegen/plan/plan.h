@@ -219,6 +219,24 @@ struct Conv {
   std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
   Operand out;
 };
+// What goes over a Ring or a Recurrent token by token, and moves it on (runtime/device/device.h has the formulas).
+struct CausalConv1d {
+  Operand x, w, b;
+  std::string state;
+  Operand at, out;
+};
+struct SsdScan {
+  Operand x, dt, a, b, c, d;
+  std::string state;
+  Operand at, out;
+};
+struct GatedDelta {
+  Operand q, k, v, decay, beta;
+  std::string state;
+  Operand at;
+  double scale = 1, normalize = 0;
+  Operand out;
+};
 struct Call {
   std::string member;
   std::string function;
@@ -258,7 +276,7 @@ struct Repeat {
   std::vector<Step> body;
 };
 using StepKind = std::variant<Linear, LinearAdd, LinearMap, Take, TakeRows, RmsNorm, AddRmsNorm, LayerNorm, Rope, Append, Attend, Map, Copy,
-                              Rearrange, Reduce, Route, Experts, Conv, Fill, Call, Custom, Repeat>;
+                              Rearrange, Reduce, Route, Experts, Conv, CausalConv1d, SsdScan, GatedDelta, Fill, Call, Custom, Repeat>;
 // A value that the step has made is rounded to a type, in place, where the model runs by its `policy` (mode fast); in exact
 // arithmetic it stays as it is.
 struct Rounding {

@@ -10,6 +10,7 @@
 #include "codegen/plan/walk.h"
 #include "frontend/graph/members.h"
 #include "frontend/graph/ops.h"
+#include "frontend/graph/types.h"
 
 namespace modelc::plan {
 
@@ -203,9 +204,11 @@ class Verifier {
     if (exact ? takes != inputs : takes > inputs)
       problem(fmt::format("the kernel {} takes {} inputs, not {}", p_.kernels[id.index].name, takes, inputs));
   }
-  void state(const std::string& path, const Operand& at) {
+  void state(const std::string& path, const Operand& at, graph::StateKind kind) {
     if (path.empty()) return problem("no state is named");
-    members(path, graph::MemberKind::state, "state");
+    for (const graph::MemberRef& ref : members(path, graph::MemberKind::state, "state"))
+      if (const graph::StateDecl* s = graph::state_of(*p_.graph, ref); s->kind != kind)
+        problem(fmt::format("{} is a {}, and no {}", path, graph::language_name(s->kind), graph::language_name(kind)));
     operand(at, Need::batch, "at");
   }
 
@@ -229,11 +232,11 @@ class Verifier {
   void step(const AddRmsNorm& s) { value(s.x, "x"), value(s.y, "y"), may(s.w, "w"), out(s.sum, "sum"), out(s.out, "out"); }
   void step(const LayerNorm& s) { value(s.x, "x"), may(s.w, "w"), may(s.b, "b"), out(s.out, "out"); }
   void step(const Rope& s) { value(s.x, "x"), value(s.cos, "cos"), value(s.sin, "sin"), out(s.out, "out"); }
-  void step(const Append& s) { value(s.k, "k"), value(s.v, "v"), state(s.state, s.at); }
+  void step(const Append& s) { value(s.k, "k"), value(s.v, "v"), state(s.state, s.at, graph::StateKind::kv_cache); }
   void step(const Attend& s) {
     value(s.q, "q");
     if (s.state.empty()) value(s.k, "k"), value(s.v, "v"), operand(s.at, Need::optional_batch, "at");
-    else state(s.state, s.at);
+    else state(s.state, s.at, graph::StateKind::kv_cache);
     if (!s.state.empty() && !(std::holds_alternative<Absent>(s.k) && std::holds_alternative<Absent>(s.v)))
       problem("keys and values are given, and come from a state");
     if (!std::holds_alternative<Absent>(s.keep) && !std::holds_alternative<Absent>(s.at)) problem("`keep` is of rectangular sequences");
@@ -261,6 +264,17 @@ class Verifier {
     out(s.out, "out");
   }
   void step(const Conv& s) { value(s.x, "x"), value(s.w, "w"), may(s.b, "b"), out(s.out, "out"); }
+  void step(const CausalConv1d& s) {
+    value(s.x, "x"), value(s.w, "w"), may(s.b, "b"), state(s.state, s.at, graph::StateKind::ring), out(s.out, "out");
+  }
+  void step(const SsdScan& s) {
+    value(s.x, "x"), value(s.dt, "dt"), value(s.a, "a"), value(s.b, "b"), value(s.c, "c"), value(s.d, "d");
+    state(s.state, s.at, graph::StateKind::recurrent), out(s.out, "out");
+  }
+  void step(const GatedDelta& s) {
+    value(s.q, "q"), value(s.k, "k"), value(s.v, "v"), value(s.decay, "decay"), value(s.beta, "beta");
+    state(s.state, s.at, graph::StateKind::recurrent), out(s.out, "out");
+  }
   void step(const Fill& s) { out(s.out, "out"); }
   void step(const Call& s) {
     for (const Operand& o : s.inputs) value(o, "inputs");

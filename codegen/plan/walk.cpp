@@ -35,6 +35,9 @@ struct Walk {
   void operator()(const Route& s) const { r(s.scores), r(s.bias), w(s.chosen), w(s.weights); }
   void operator()(const Experts& s) const { r(s.x), r(s.chosen), r(s.weights), r(s.gate_bias), r(s.up_bias), r(s.down_bias), w(s.out); }
   void operator()(const Conv& s) const { r(s.x), r(s.w), r(s.b), w(s.out); }
+  void operator()(const CausalConv1d& s) const { r(s.x), r(s.w), r(s.b), r(s.at), w(s.out); }
+  void operator()(const SsdScan& s) const { r(s.x), r(s.dt), r(s.a), r(s.b), r(s.c), r(s.d), r(s.at), w(s.out); }
+  void operator()(const GatedDelta& s) const { r(s.q), r(s.k), r(s.v), r(s.decay), r(s.beta), r(s.at), w(s.out); }
   void operator()(const Fill& s) const { w(s.out); }
   void operator()(const Call& s) const {
     for (const Operand& o : s.inputs) r(o);
@@ -67,6 +70,9 @@ struct Name {
   const char* operator()(const Route&) const { return "route"; }
   const char* operator()(const Experts&) const { return "experts"; }
   const char* operator()(const Conv&) const { return "conv"; }
+  const char* operator()(const CausalConv1d&) const { return "causal_conv1d"; }
+  const char* operator()(const SsdScan&) const { return "ssd_scan"; }
+  const char* operator()(const GatedDelta&) const { return "gated_delta"; }
   const char* operator()(const Fill&) const { return "fill"; }
   const char* operator()(const Call&) const { return "call"; }
   const char* operator()(const Custom&) const { return "custom"; }

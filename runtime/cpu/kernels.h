@@ -61,6 +61,38 @@ struct AttendChunk {
   float* scratch = nullptr;                                // attend_max_rows · score_block floats
 };
 
+// Rows of one head's state [p, n] over the tokens of a sequence (Device::ssd_scan). Strides are between tokens, in floats.
+struct SsdPiece {
+  const float* x = nullptr;                                // [p]
+  std::int64_t x_stride = 0;
+  const float* b = nullptr;                                // [n], and c
+  const float* c = nullptr;
+  std::int64_t shared_stride = 0;
+  const float* decay = nullptr;                            // [tokens] exp(dt · a)
+  const float* step = nullptr;                             // [tokens] dt
+  float skip = 0;                                          // d
+  float* state = nullptr;
+  std::int64_t tokens = 0, p = 0, n = 0;
+  float* out = nullptr;                                    // [p]
+  std::int64_t out_stride = 0;
+};
+
+// Columns of one head's state [dk, dv] over the tokens of a sequence (Device::gated_delta).
+struct DeltaPiece {
+  const float* q = nullptr;                                // [dk], and k
+  const float* k = nullptr;
+  std::int64_t key_stride = 0;
+  const float* v = nullptr;                                // [columns]
+  std::int64_t v_stride = 0;
+  const float* decay = nullptr;                            // [tokens] exp of the decay
+  const float* beta = nullptr;                             // [tokens]
+  float scale = 1;
+  float* state = nullptr;                                  // rows of dv floats, from the first of the columns on
+  std::int64_t tokens = 0, dk = 0, dv = 0, columns = 0;
+  float* out = nullptr;                                    // [columns]
+  std::int64_t out_stride = 0;
+};
+
 struct Kernels {
   const char* isa;                                         // "avx512"
   int (*product_rows)();                                   // rows of w that are computed together: cut at multiples
@@ -87,6 +119,11 @@ struct Kernels {
   // One token: x [heads, d]; the first 2 · half channels are turned by cos, sin [half]. May be in place.
   void (*rope)(const float* x, const float* cos, const float* sin, std::int64_t heads, std::int64_t d, std::int64_t half, bool adjacent,
                float* out);
+  // One token of a depthwise convolution: out[i] = bias[i] + Σ_j w[j][i] · rows[j][i], j < k, i < c. bias may be null.
+  void (*conv_row)(const float* const* rows, const float* w, std::int64_t w_stride, const float* bias, std::int64_t k, std::int64_t c,
+                   float* out);
+  void (*ssd_scan)(const SsdPiece& piece);
+  void (*gated_delta)(const DeltaPiece& piece);
 };
 
 extern const Kernels kernels_portable;

@@ -73,6 +73,16 @@ struct ConvArgs {                                          // the same along eve
   std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
 };
 
+struct ScanArgs {                                          // ssd_scan: heads H of P channels, in groups G that share b and c
+  Tensor x, dt, a, b, c, d;                                // [t, H, P], [t, H], [H], [t, G, N], [t, G, N], [H]
+};
+
+struct DeltaArgs {                                         // gated_delta: Hv heads, Hk of keys that each serve Hv / Hk
+  Tensor q, k, v, decay, beta;                             // [t, Hk, dk], [t, Hk, dk], [t, Hv, dv], [t, Hv], [t, Hv]
+  float scale = 1;
+  float normalize = 0;                                     // q and k by head become x / sqrt(sum x² + normalize); 0: stay
+};
+
 // The fields of a step's batch on the device, i32; absent in a step without one.
 struct BatchTensors {
   Tensor positions, lengths, sequence, outputs, last, slots, starts;
@@ -181,6 +191,15 @@ class Device {
   // Convolution as PyTorch's over one to three axes: x [batch, c, n…], w [o, c / groups, k…], bias [o] or absent →
   // out [batch, o, m…].
   virtual void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) = 0;
+  // Depthwise convolution over each sequence's tokens and the k − 1 before them, which `ring` [slots, k − 1, c] holds and is left
+  // with the last ones of: x [t, c], w [c, k], bias [c] or absent → out[t] = bias + Σ_j w[:, j] · x[t − (k − 1) + j].
+  virtual void causal_conv1d(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& ring, const Batch& at,
+                             const Tensor& out) = 0;
+  // Token by token, by head: S ← exp(dt · a) S + dt · x bᵀ, out [t, H, P] = S c + d · x; state [slots, H, P, N]. Mamba-2's.
+  virtual void ssd_scan(const ScanArgs& args, const Tensor& state, const Batch& at, const Tensor& out) = 0;
+  // The same: S ← exp(decay) S, S ← S + k (beta · (v − Sᵀ k))ᵀ, out [t, Hv, dv] = scale · Sᵀ q; state [slots, Hv, dk, dv]. Gated
+  // DeltaNet's.
+  virtual void gated_delta(const DeltaArgs& args, const Tensor& state, const Batch& at, const Tensor& out) = 0;
   // A custom operation by the first of its shaders that can run here, or by its C++ (may be null): outs from inputs, f32 and i32;
   // `sizes` is what a shader is told. False, with nothing done: its reference formula is computed by the kernels above.
   virtual bool custom(std::span<const Tensor> inputs, std::span<const Tensor> outs, std::span<const std::int64_t> sizes,
@@ -190,15 +209,15 @@ class Device {
 };
 
 struct CpuOptions {
-  int threads = 0;                                         // 0: one per core the process may use
-  std::string isa = {};                                    // "": the best; or a name that isa.h knows: "avx2"
-  std::int64_t largest_buffer = INT64_MAX;                 // for tests: as a device whose buffers have a limit
+  int threads = 0; // 0: one per core the process may use
+  std::string isa = {}; // "": the best; or a name that isa.h knows: "avx2"
+  std::int64_t largest_buffer = INT64_MAX; // for tests: as a device whose buffers have a limit
 };
-Result<std::unique_ptr<Device>> open_cpu(const CpuOptions& options);      // runtime/cpu
+Result<std::unique_ptr<Device>> open_cpu(const CpuOptions& options); // runtime/cpu
 
 struct VulkanOptions {
-  int device = 0;                                          // in Vulkan's order
-  bool device_graph = true;                                // a step that is as one before is submitted again, not recorded anew
+  int device = 0; // in Vulkan's order
+  bool device_graph = true; // a step that is as one before is submitted again, not recorded anew
   // For tests: features to do without though the device has them ("subgroup"), smaller limits than its own (0: its own),
   // and which submission fails as if the device were lost (0: none).
   std::vector<std::string> masked = {};
@@ -224,4 +243,4 @@ Result<std::vector<DeviceInfo>> vulkan_devices();
 // device.
 Result<std::unique_ptr<Device>> open_device(const std::string& name, const CpuOptions& cpu, const VulkanOptions& vulkan = {});
 
-}  // namespace modelc
+} // namespace modelc

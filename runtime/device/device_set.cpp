@@ -323,13 +323,17 @@ Status DeviceSet::begin(const StepSizes& sizes, const Batch* at, const BatchTens
 }
 
 Result<std::unique_ptr<StateStore>> DeviceSet::reserve(const StateSlot& slot, std::int64_t capacity, int sequences) {
-  auto store = device(slot.member).reserve(slot, capacity, sequences);
-  if (!store) {
-    store.error().notes.push_back("on " + members_[static_cast<std::size_t>(slot.member)].name);
+  const auto there = [&](Error e) {
+    e.notes.push_back("on " + members_[static_cast<std::size_t>(slot.member)].name);
+    return e;
+  };
+  if (slot.kind == StateSlot::Kind::kv_cache) {
+    auto store = device(slot.member).reserve(slot, capacity, sequences);
+    if (!store) return there(std::move(store.error()));
     return store;
   }
-  if (slot.kind == StateSlot::Kind::kv_cache) return store;
-  // One whose tensors go into operations as any others do: of the set, once the member has said that it can hold it.
+  // One whose tensors go into operations as any others do: of the set, once the member has said that it has kernels for it.
+  if (auto size = state_bytes(slot, capacity, sequences); !size) return there(std::move(size.error()));
   const int before = std::exchange(at_, slot.member);
   auto state = SlotState::make(*this, slot, sequences);
   at_ = before;
@@ -461,6 +465,28 @@ void DeviceSet::conv(const Tensor& x, const Tensor& w, const Tensor& bias, const
   On run(*this, home_of(w));
   const Tensor from = run.in(x), weights = run.in(w), added = run.in(bias);
   run.device.conv(from, weights, added, args, run.out(out));
+}
+// What has a state runs where that lies.
+void DeviceSet::causal_conv1d(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& ring, const Batch& at,
+                              const Tensor& out) {
+  On run(*this, home_of(ring));
+  run.begin();
+  const Tensor from = run.in(x), weights = run.in(w), added = run.in(bias), rows = run.changed(ring);
+  run.device.causal_conv1d(from, weights, added, rows, at, run.out(out));
+}
+void DeviceSet::ssd_scan(const ScanArgs& args, const Tensor& state, const Batch& at, const Tensor& out) {
+  On run(*this, home_of(state));
+  run.begin();
+  const ScanArgs own = {run.in(args.x), run.in(args.dt), run.in(args.a), run.in(args.b), run.in(args.c), run.in(args.d)};
+  const Tensor rows = run.changed(state);
+  run.device.ssd_scan(own, rows, at, run.out(out));
+}
+void DeviceSet::gated_delta(const DeltaArgs& args, const Tensor& state, const Batch& at, const Tensor& out) {
+  On run(*this, home_of(state));
+  run.begin();
+  const DeltaArgs own = {run.in(args.q), run.in(args.k), run.in(args.v), run.in(args.decay), run.in(args.beta), args.scale, args.normalize};
+  const Tensor rows = run.changed(state);
+  run.device.gated_delta(own, rows, at, run.out(out));
 }
 bool DeviceSet::custom(std::span<const Tensor> inputs, std::span<const Tensor> outs, std::span<const std::int64_t> sizes,
                        std::span<const CustomDispatch> ways, const HostKernel* host) {

@@ -224,6 +224,32 @@ void MeterDevice::conv(const Tensor& x, const Tensor& w, const Tensor& bias, con
   noted("conv", of(w), 2 * static_cast<double>(kernel) * static_cast<double>(out.count()), static_cast<double>(w.size()),
         [&] { device_->conv(x, w, bias, args, out); });
 }
+namespace {
+
+// Bytes of the state that the batch's sequences read and write.
+double state_traffic(const Tensor& state, const Batch& at) {
+  const std::int64_t slots = std::max<std::int64_t>(state.shape[0], 1);
+  return 2 * static_cast<double>(state.size() / slots) * static_cast<double>(at.batch());
+}
+
+}  // namespace
+
+void MeterDevice::causal_conv1d(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& ring, const Batch& at,
+                                const Tensor& out) {
+  const auto kernel = static_cast<double>(w.shape[1]);
+  noted("causal_conv1d", of(w), 2 * kernel * static_cast<double>(out.count()), static_cast<double>(w.size()) + state_traffic(ring, at),
+        [&] { device_->causal_conv1d(x, w, bias, ring, at, out); });
+}
+// For each element of a state and token: to decay it, to add to it, to read it out.
+void MeterDevice::ssd_scan(const ScanArgs& args, const Tensor& state, const Batch& at, const Tensor& out) {
+  const double each = static_cast<double>(out.count()) * static_cast<double>(args.b.shape[2]);
+  noted("ssd_scan", {}, 5 * each, state_traffic(state, at), [&] { device_->ssd_scan(args, state, at, out); });
+}
+// The same, and what it holds under the key.
+void MeterDevice::gated_delta(const DeltaArgs& args, const Tensor& state, const Batch& at, const Tensor& out) {
+  const double each = static_cast<double>(out.count()) * static_cast<double>(args.k.shape[2]);
+  noted("gated_delta", {}, 7 * each, state_traffic(state, at), [&] { device_->gated_delta(args, state, at, out); });
+}
 bool MeterDevice::custom(std::span<const Tensor> inputs, std::span<const Tensor> outs, std::span<const std::int64_t> sizes,
                          std::span<const CustomDispatch> ways, const HostKernel* host) {
   bool ran = false;

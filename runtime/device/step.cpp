@@ -240,6 +240,19 @@ void Step::conv(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv
   }
   device().conv(x, w, bias, args, out);
 }
+Tensor Step::rows_of(const StateSlot& slot) {
+  assert(state_ != nullptr && (slot.kind == StateSlot::Kind::ring || slot.kind == StateSlot::Kind::recurrent));
+  return static_cast<SlotState&>(state_->store(slot.index)).all();
+}
+void Step::causal_conv1d(const Tensor& x, const Tensor& w, const Tensor& bias, const StateSlot& ring, const Batch& at, const Tensor& out) {
+  device().causal_conv1d(x, w, bias, rows_of(ring), at, out);
+}
+void Step::ssd_scan(const ScanArgs& args, const StateSlot& memory, const Batch& at, const Tensor& out) {
+  device().ssd_scan(args, rows_of(memory), at, out);
+}
+void Step::gated_delta(const DeltaArgs& args, const StateSlot& memory, const Batch& at, const Tensor& out) {
+  device().gated_delta(args, rows_of(memory), at, out);
+}
 Tensor Step::rows(const Tensor& x, std::int64_t start, std::int64_t stop) {
   assert(x.shape.rank() >= 1);
   check_slice(start, stop, x.shape[0]);

@@ -184,6 +184,9 @@ class Step {
   void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertWeights& w, const Expression& f,
                const Tensor& out);
   void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out);
+  void causal_conv1d(const Tensor& x, const Tensor& w, const Tensor& bias, const StateSlot& ring, const Batch& at, const Tensor& out);
+  void ssd_scan(const ScanArgs& args, const StateSlot& memory, const Batch& at, const Tensor& out);
+  void gated_delta(const DeltaArgs& args, const StateSlot& memory, const Batch& at, const Tensor& out);
   bool custom(std::initializer_list<Tensor> inputs, std::initializer_list<Tensor> outs, std::initializer_list<std::int64_t> sizes,
               std::initializer_list<CustomDispatch> ways, const HostKernel* host = nullptr);
   // By the policy: the values of x become the nearest ones of the type (bf16 or f16; ties to even), in place. Else nothing.
@@ -211,6 +214,7 @@ class Step {
   void report(const Module& module, const char* name, const Tensor& value);
   void upload(const Batch& at);
   KvCache& cache_of(const StateSlot& slot);
+  Tensor rows_of(const StateSlot& slot);                   // [slots, …] of a Ring or a Recurrent
   void read(const Tensor& value, std::span<std::byte> to);
   Tensor temporary(std::size_t slot, DType dtype, Shape shape);
   const MapKernel& kernel(const Expression& f) const { return by_policy_ ? f.rounded : f.plain; }

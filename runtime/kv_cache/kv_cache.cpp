@@ -1,6 +1,7 @@
 #include "runtime/kv_cache/kv_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 #include "runtime/base/strings.h"
@@ -95,6 +96,13 @@ Tensor SlotState::of(std::int64_t sequence) const {
   std::size_t rank = 0;
   while (rank < slot().sizes.size() && slot().sizes[rank] > 0) ++rank;
   return {buffer_, sequence * size_ * 4, DType::f32, Shape(std::span(slot().sizes).first(rank))};
+}
+Tensor SlotState::all() const {
+  Tensor t = of(0);
+  std::array<std::int64_t, Shape::max_rank> axes{static_cast<std::int64_t>(filled_.size())};
+  std::copy(t.shape.axes().begin(), t.shape.axes().end(), axes.begin() + 1);
+  t.shape = Shape(std::span(axes).first(static_cast<std::size_t>(t.shape.rank()) + 1));
+  return t;
 }
 Tensor SlotState::copy_of(std::size_t i) const {
   Tensor t = of(0);

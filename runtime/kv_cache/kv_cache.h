@@ -72,6 +72,7 @@ class SlotState final : public StateStore {
 
   // [sizes…] f32 of one sequence; zeros while it is empty.
   Tensor of(std::int64_t sequence) const;
+  Tensor all() const;                                      // [slots, sizes…]: what operations over a batch are given
   bool filled(std::int64_t sequence) const { return filled_[static_cast<std::size_t>(sequence)]; }
   void set_filled(std::int64_t sequence) { filled_[static_cast<std::size_t>(sequence)] = true; }
 

@@ -58,6 +58,9 @@ class VulkanDevice final : public Device {
   void experts(const Tensor& x, const Tensor& chosen, const Tensor& weights, const ExpertArgs& args, const MapKernel& f,
                const Tensor& out) override;
   void conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvArgs& args, const Tensor& out) override;
+  void causal_conv1d(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& ring, const Batch& at, const Tensor& out) override;
+  void ssd_scan(const ScanArgs& args, const Tensor& state, const Batch& at, const Tensor& out) override;
+  void gated_delta(const DeltaArgs& args, const Tensor& state, const Batch& at, const Tensor& out) override;
   bool custom(std::span<const Tensor> inputs, std::span<const Tensor> outs, std::span<const std::int64_t> sizes,
               std::span<const CustomDispatch> ways, const HostKernel* host) override;
   Status finish() override;

@@ -7,9 +7,7 @@ source "$(dirname "$0")/lib.sh"
 # (tests/frontend/sema/graph_*_test.cpp).
 lacks() {
   case "$1" in
-    mamba2) echo causal_conv1d ;;
     deepseek_v3) echo attend_latent ;;
-    qwen3_next) echo gated_delta ;;
     whisper) echo cross_set ;;
   esac
 }

@@ -83,8 +83,13 @@ std::string custom_plan() {
 }
 
 const std::vector<std::string>& plans() {
-  static const std::vector<std::string> all = {plan_of(test::llama_graph()), example("qwen3_moe", "qwen3-moe-each"),
-                                               example("vit", "vit-tiny"), plan_of(test::graph_of(rest, R"({"n": 4})")), custom_plan()};
+  static const std::vector<std::string> all = {plan_of(test::llama_graph()),
+                                               example("qwen3_moe", "qwen3-moe-each"),
+                                               example("vit", "vit-tiny"),
+                                               example("mamba2", "mamba2-tiny"),
+                                               example("qwen3_next", "qwen3-next-dense"),
+                                               plan_of(test::graph_of(rest, R"({"n": 4})")),
+                                               custom_plan()};
   return all;
 }
 
@@ -176,6 +181,29 @@ TEST_CASE("every operand of every kind of step is checked") {
       {"conv", "w", "none", "`w` is missing"},
       {"conv", "b", "weight \"nothing\"", "no weight nothing"},
       {"conv", "out", "none", "`out` is missing"},
+      {"causal_conv1d", "x", "none", "`x` is missing"},
+      {"causal_conv1d", "w", "none", "`w` is missing"},
+      {"causal_conv1d", "b", "weight \"nothing\"", "no weight nothing"},
+      {"causal_conv1d", "state", "\"nothing\"", "no state nothing"},
+      {"causal_conv1d", "at", "none", "`at` is missing"},
+      {"causal_conv1d", "out", "none", "`out` is missing"},
+      {"ssd_scan", "x", "none", "`x` is missing"},
+      {"ssd_scan", "dt", "none", "`dt` is missing"},
+      {"ssd_scan", "a", "none", "`a` is missing"},
+      {"ssd_scan", "b", "none", "`b` is missing"},
+      {"ssd_scan", "c", "none", "`c` is missing"},
+      {"ssd_scan", "d", "none", "`d` is missing"},
+      {"ssd_scan", "state", "\"conv1d.ring\"", "conv1d.ring is a Ring, and no Recurrent"},
+      {"ssd_scan", "at", "at.positions", "`at` is not the batch"},
+      {"ssd_scan", "out", "none", "`out` is missing"},
+      {"gated_delta", "q", "none", "`q` is missing"},
+      {"gated_delta", "k", "none", "`k` is missing"},
+      {"gated_delta", "v", "none", "`v` is missing"},
+      {"gated_delta", "decay", "none", "`decay` is missing"},
+      {"gated_delta", "beta", "none", "`beta` is missing"},
+      {"gated_delta", "state", "\"nothing\"", "no state nothing"},
+      {"gated_delta", "at", "none", "`at` is missing"},
+      {"gated_delta", "out", "none", "`out` is missing"},
       {"fill", "out", "none", "`out` is missing"},
       {"call", "member", "\"nothing\"", "no child nothing"},
       {"call", "function", "\"nothing\"", "has no function nothing"},

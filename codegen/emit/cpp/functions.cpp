@@ -358,6 +358,20 @@ class Body {
     if (k.groups != 1) args.push_back(fmt::format(".groups = {}", k.groups));
     line("s.conv(", {text(k.x), text(k.w), text(k.b), braced(args), text(k.out)}, ");", s);
   }
+  void step(const plan::CausalConv1d& k, const plan::Step& s) {
+    line("s.causal_conv1d(", {text(k.x), text(k.w), text(k.b), path(k.state), text(k.at), text(k.out)}, ");", s);
+  }
+  void step(const plan::SsdScan& k, const plan::Step& s) {
+    const std::string args = fmt::format("{{.x = {}, .dt = {}, .a = {}, .b = {}, .c = {}, .d = {}}}", text(k.x), text(k.dt), text(k.a),
+                                         text(k.b), text(k.c), text(k.d));
+    line("s.ssd_scan(", {args, path(k.state), text(k.at), text(k.out)}, ");", s);
+  }
+  void step(const plan::GatedDelta& k, const plan::Step& s) {
+    std::string args = fmt::format(".q = {}, .k = {}, .v = {}, .decay = {}, .beta = {}, .scale = {}", text(k.q), text(k.k), text(k.v),
+                                   text(k.decay), text(k.beta), float_literal(k.scale));
+    if (k.normalize > 0) args += ", .normalize = " + float_literal(k.normalize);
+    line("s.gated_delta(", {"{" + args + "}", path(k.state), text(k.at), text(k.out)}, ");", s);
+  }
   void step(const plan::Fill& k, const plan::Step& s) {
     if (k.values.empty()) return line("s.arange(", {text(k.out)}, ");", s);
     std::vector<std::string> numbers;

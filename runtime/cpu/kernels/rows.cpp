@@ -6,13 +6,6 @@
 namespace modelc::cpu::MODELC_ISA {
 namespace {
 
-// n elements of p from i on, the missing ones 0.
-MODELC_INLINE F load_up_to(const float* p, int64_t left) { return left >= lanes ? load(p) : load_part(p, left); }
-MODELC_INLINE void store_up_to(float* p, F v, int64_t left) {
-  if (left >= lanes) store(p, v);
-  else store_part(p, v, left);
-}
-
 template <class W> void convert_row(const std::byte* from, int64_t n, float scale, float* to) {
   const F s = splat(scale);
   if constexpr (W::block > 1) {

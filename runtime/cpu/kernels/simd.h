@@ -299,4 +299,11 @@ MODELC_INLINE F tanh(F x) {
   return pick_less(a, splat(0.3F), near, pick_less(x, zero(), zero() - far, far));
 }
 
+// A vector of which `left` elements are there: the missing ones are 0, and are not written.
+MODELC_INLINE F load_up_to(const float* p, int64_t left) { return left >= lanes ? load(p) : load_part(p, left); }
+MODELC_INLINE void store_up_to(float* p, F v, int64_t left) {
+  if (left >= lanes) store(p, v);
+  else store_part(p, v, left);
+}
+
 }  // namespace modelc::cpu::MODELC_ISA

@@ -23,6 +23,9 @@ const Kernels MODELC_JOIN(kernels_, MODELC_ISA) = {
     .add_rms_norm = MODELC_ISA::add_rms_norm,
     .layer_norm = MODELC_ISA::layer_norm,
     .rope = MODELC_ISA::rope,
+    .conv_row = MODELC_ISA::conv_row,
+    .ssd_scan = MODELC_ISA::ssd_scan,
+    .gated_delta = MODELC_ISA::gated_delta,
 };
 
 }  // namespace modelc::cpu

@@ -27,5 +27,9 @@ void rms_norm(const float* x, const float* w, float eps, float offset, int64_t n
 void add_rms_norm(const float* x, const float* y, const float* w, float eps, float offset, int64_t n, float* sum, float* out);
 void layer_norm(const float* x, const float* w, const float* b, float eps, int64_t n, float* out);
 void rope(const float* x, const float* cos, const float* sin, int64_t heads, int64_t d, int64_t half, bool adjacent, float* out);
+// recurrence.cpp
+void conv_row(const float* const* rows, const float* w, int64_t w_stride, const float* bias, int64_t k, int64_t c, float* out);
+void ssd_scan(const SsdPiece& piece);
+void gated_delta(const DeltaPiece& piece);
 
 }  // namespace modelc::cpu::MODELC_ISA
