@@ -254,6 +254,7 @@ std::vector<MappingWeight> mapping_weights(const graph::Module& module) {
     m.origins = w.decl->origins;
     m.dtype = w.decl->required_dtype;
     m.has_default = w.decl->default_value.has_value();
+    m.plain = w.decl->role == graph::WeightRole::vector;
     m.own = w.decl->path;
     weights.push_back(std::move(m));
   }

@@ -28,6 +28,7 @@ constexpr Signature signatures[] = {
     {TransformKind::unzip, 1, 1},
     {TransformKind::deinterleave_rope_rows, 1, 2},
     {TransformKind::offset, 1, 1},
+    {TransformKind::log_negated, 0, 0},
     {TransformKind::cast, 1, 1},
 };
 

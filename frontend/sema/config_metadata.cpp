@@ -1,6 +1,7 @@
 // `checkpoint gguf { config { key = expr } }`: a configuration's tree from a file's metadata.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -142,6 +143,8 @@ class MetadataConfig {
     const Json v = eval(argument);
     if (v.is_null()) return v;
     if (*callee == "float" && v.as_double()) return Json(*v.as_double());
+    if (const std::string* word = v.as_string(); *callee == "float" && word != nullptr && *word == "Infinity")
+      return Json(std::numeric_limits<double>::infinity());
     if (*callee == "int" && v.as_double() && std::abs(*v.as_double()) < 9e15) return Json(static_cast<std::int64_t>(*v.as_double()));
     return fail(e, "the calls are has(tensor), len(list), int(x) and float(x)");
   }

@@ -56,7 +56,7 @@ std::optional<Part> part_of(std::string_view tensor, std::string& why) {
 Result<std::shared_ptr<const TransformPlan>> moves_of(const TransformPlan& plan) {
   std::vector<Transform> steps;
   for (const Transform& t : plan.steps)
-    if (t.kind != TransformKind::offset && t.kind != TransformKind::cast) steps.push_back(t);
+    if (!computes(t.kind) && t.kind != TransformKind::cast) steps.push_back(t);
   auto moves = plan_transforms(std::move(steps), plan.model());
   if (!moves) return std::move(moves.error());
   return std::make_shared<const TransformPlan>(std::move(*moves));

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "runtime/base/strings.h"
 #include "runtime/checkpoint/encoding_choice.h"
@@ -111,28 +113,30 @@ Result<Conversion> Conversion::plan(std::shared_ptr<const CheckpointIndex> sourc
   }
 
   std::map<std::string, std::vector<std::string>> changed, bounded;
-  std::vector<std::string> added;
+  std::map<TransformKind, std::vector<std::string>> computed;
   for (std::size_t g = 0; g < c.groups_.size(); ++g) {
     const FileGroup& group = c.groups_[g];
-    std::vector<std::string> names;
+    std::vector<const MappingWeight*> held;
     std::optional<Encoding> stored;
-    bool offsets = false;
+    std::set<TransformKind> computes_by;
     for (std::size_t w : group.weights) {
-      names.push_back(c.weights_[w].name);
+      held.push_back(&c.weights_[w]);
       const Encoding e = read_encoding(*c.source_, c.mapping_.sources[w]);
       stored = stored && *stored != e ? Encoding::f32 : e;
       if (const auto& plan = c.mapping_.sources[w].plan)
-        for (const Transform& t : plan->steps) offsets = offsets || t.kind == TransformKind::offset;
+        for (const Transform& t : plan->steps)
+          if (computes(t.kind)) computes_by.insert(t.kind);
     }
     if (group.plan)
-      for (const Transform& t : group.plan->steps) offsets = offsets || t.kind == TransformKind::offset;
+      for (const Transform& t : group.plan->steps)
+        if (computes(t.kind)) computes_by.insert(t.kind);
     if (packed(*stored) && !moves_rows(group.plan.get())) stored = Encoding::f32;
     const Encoding natural = encoding_after(group.plan.get(), *stored);
     for (std::size_t k = 0; k < group.file.size(); ++k) {
       ConvertedTensor t;
       t.name = group.file[k];
       t.shape = group.plan ? group.plan->file()[k] : c.weights_[group.weights[0]].shape;
-      const EncodingChoice::Chosen chosen = choice.choose(natural, t.shape, names);
+      const EncodingChoice::Chosen chosen = choice.choose(natural, t.shape, held);
       t.encoding = chosen.encoding;
       if (!chosen.because.empty()) bounded[std::string(modelc::name(t.encoding)) + ", as " + chosen.because].push_back(t.name);
       if (t.encoding != *stored) {
@@ -141,7 +145,7 @@ Result<Conversion> Conversion::plan(std::shared_ptr<const CheckpointIndex> sourc
             t.name);
         if (exact && t.shape.size() <= 1 && !packed(*stored)) c.widened_.emplace(t.name, *stored);
       }
-      if (offsets) added.push_back(t.name);
+      for (const TransformKind kind : computes_by) computed[kind].push_back(t.name);
       c.tensors_.push_back(std::move(t));
       c.places_.push_back({g, k});
     }
@@ -158,7 +162,10 @@ Result<Conversion> Conversion::plan(std::shared_ptr<const CheckpointIndex> sourc
   };
   for (const auto& [what, names] : changed) tell(what, names);
   for (const auto& [what, names] : bounded) tell(what, names);
-  if (!added.empty()) tell("a number is added to each element (`offset`), exact within 1 ulp of f32", added);
+  for (const auto& [kind, names] : computed)
+    tell(kind == TransformKind::offset ? "a number is added to each element (`offset`), exact within 1 ulp of f32"
+                                       : "the logarithm of each element is taken or undone (`log_negated`), rounded to f32",
+         names);
 
   if (c.options_.to == CheckpointFormat::safetensors) {    // wide elements first, so that each is aligned to its element
     std::vector<std::size_t> order(c.tensors_.size());

@@ -41,7 +41,8 @@ struct ConvertOptions {
 };
 
 // The rules by which an encoding is chosen:
-//   · a vector (rank 1 and 0) is never packed: in GGUF it is f32, in safetensors as stored, or the plain `encoding`;
+//   · what is no rows of a product or a table (MappingWeight::plain, and rank 1 and 0) is never packed: in GGUF it is f32, in
+//     safetensors as stored, or the plain `encoding`; where the weight declares its type, that;
 //   · what is no real number stays as it is;
 //   · blocks lie in rows. Where a row is not whole blocks of 256, the encoding of 32 with no fewer bits is taken (q2_k and
 //     q3_k: q4_0, q4_k: q5_0, q5_k: q5_1, q6_k: q8_0, iq4_xs: iq4_nl, tq: q4_0); where it is not whole blocks of 32, f16;

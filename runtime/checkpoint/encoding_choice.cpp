@@ -1,5 +1,7 @@
 #include "runtime/checkpoint/encoding_choice.h"
 
+#include <algorithm>
+
 #include "runtime/base/strings.h"
 #include "runtime/checkpoint/gguf/types.h"
 #include "runtime/checkpoint/safetensors/reader.h"
@@ -49,11 +51,15 @@ bool EncodingChoice::holds(Encoding e) const {
   return options_.to == CheckpointFormat::gguf ? gguf_type(e).has_value() : !safetensors_name(e).empty() && !packed(e);
 }
 
-EncodingChoice::Chosen EncodingChoice::choose(Encoding natural, const TensorShape& shape, const std::vector<std::string>& weights) const {
+EncodingChoice::Chosen EncodingChoice::choose(Encoding natural, const TensorShape& shape,
+                                              std::span<const MappingWeight* const> weights) const {
   if (!is_float(natural)) return {natural};
   const bool gguf = options_.to == CheckpointFormat::gguf;
   const Encoding stored = holds(natural) && fits(natural, shape) ? natural : Encoding::f32;
-  if (shape.size() <= 1) {
+  const bool plain = shape.size() <= 1 || std::any_of(weights.begin(), weights.end(), [](const MappingWeight* w) { return w->plain; });
+  for (const MappingWeight* w : weights)                   // the model takes no other
+    if (plain && w->dtype && holds(encoding_of(*w->dtype))) return {encoding_of(*w->dtype)};
+  if (plain) {
     if (gguf) return {natural == Encoding::f64 ? Encoding::f64 : Encoding::f32};
     if (options_.encoding && !packed(*options_.encoding) && !options_.follow) return {*options_.encoding};
     return {stored};
@@ -62,8 +68,8 @@ EncodingChoice::Chosen EncodingChoice::choose(Encoding natural, const TensorShap
   std::optional<Encoding> encoding;
   std::optional<Encoding> floor;
   std::string floor_at;
-  for (const std::string& w : weights) {
-    const Asked a = asked(w);
+  for (const MappingWeight* w : weights) {
+    const Asked a = asked(w->name);
     Encoding e = a.encoding.value_or(stored);
     if (a.or_file && packed(natural) && stored == natural) e = stored;
     if (a.floor && fewer_bits(e, *a.floor)) e = stored, floor = a.floor, floor_at = a.floor_at;

@@ -1,6 +1,7 @@
 // Which encoding a converted tensor gets.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ class EncodingChoice {
     std::string because = {};                              // where it is not what was asked for: why
   };
   // Of a tensor of this shape that holds these weights, stored as `natural`.
-  Chosen choose(Encoding natural, const TensorShape& shape, const std::vector<std::string>& weights) const;
+  Chosen choose(Encoding natural, const TensorShape& shape, std::span<const MappingWeight* const> weights) const;
 
  private:
   struct Asked {

@@ -419,7 +419,7 @@ bool Mapper::compare(std::size_t i, std::size_t t, const TensorShape& shape, con
   const TensorInfo& have = index_.tensors()[t];
   bool same = true, cast = false;
   if (plan != nullptr)
-    for (const Transform& step : plan->steps) cast = cast || step.kind == TransformKind::cast || step.kind == TransformKind::offset;
+    for (const Transform& step : plan->steps) cast = cast || step.kind == TransformKind::cast || computes(step.kind);
   if (have.shape != shape) {
     const std::string want =
         shape == w.shape ? expected_shape(w) : shape_text(shape) + ", of which " + text_of(*plan) + " makes " + expected_shape(w);

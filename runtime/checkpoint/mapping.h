@@ -28,6 +28,7 @@ struct MappingWeight {
   std::vector<std::string> origins;                        // "hidden_size = 40 from config.json:12"
   std::optional<DType> dtype;                              // required dtype; none: any float encoding
   bool has_default = false;
+  bool plain = false;                                      // its numbers enter operations as they are: no rows of a product or a table
   std::string own = {};                                    // its path in its module: "weight"; "": the last component
 };
 struct MappingOptions {

@@ -1,6 +1,8 @@
 #include "runtime/checkpoint/transform.h"
 
+#include <bit>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -110,6 +112,7 @@ Result<std::vector<TensorShape>> before(const Transform& t, const std::vector<Te
       }
       return after;
     case TransformKind::offset:
+    case TransformKind::log_negated:
     case TransformKind::cast: return after;
   }
   return after;
@@ -222,20 +225,36 @@ Result<HostArray> rope_rows(const Transform& t, const HostArray& x, bool to_mode
   return y;
 }
 
-Result<HostArray> offset(const Transform& t, const HostArray& x, double value) {
+// Each element through f, in f32 (f64 stays what it is).
+template <class F> Result<HostArray> each(const Transform& t, const HostArray& x, F&& f) {
   auto y = cast(x, x.encoding == Encoding::f64 ? DType::f64 : DType::f32);
   if (!y) return wrong(t, y.error().message);
   if (y->encoding == Encoding::f64) {
     for (std::size_t i = 0; i + 8 <= y->bytes.size(); i += 8) {
-      const double v = std::bit_cast<double>(load_u64(y->bytes.data() + i)) + value;
+      const double v = f(std::bit_cast<double>(load_u64(y->bytes.data() + i)));
       std::memcpy(y->bytes.data() + i, &v, 8);
     }
   } else {
     for (std::size_t i = 0; i + 4 <= y->bytes.size(); i += 4) {
-      const float v = std::bit_cast<float>(load_u32(y->bytes.data() + i)) + static_cast<float>(value);
+      const float v = f(std::bit_cast<float>(load_u32(y->bytes.data() + i)));
       std::memcpy(y->bytes.data() + i, &v, 4);
     }
   }
+  return y;
+}
+
+Result<HostArray> offset(const Transform& t, const HostArray& x, double value) {
+  return each(t, x, [&]<class T>(T v) { return v + static_cast<T>(value); });
+}
+
+Result<HostArray> log_negated(const Transform& t, const HostArray& x, bool to_model) {
+  bool below = true;
+  auto y = each(t, x, [&]<class T>(T v) {
+    if (!to_model) return static_cast<T>(-std::exp(static_cast<double>(v)));
+    below = below && v < 0;
+    return static_cast<T>(std::log(-static_cast<double>(v)));
+  });
+  if (y && !below) return wrong(t, "an element is not below 0");
   return y;
 }
 
@@ -300,9 +319,11 @@ Result<std::vector<HostArray>> apply(const Transform& t, bool forward, std::vect
     }
     case TransformKind::deinterleave_rope_rows:
     case TransformKind::offset:
+    case TransformKind::log_negated:
     case TransformKind::cast:
       for (const HostArray& x : in) {
-        auto y = t.kind == TransformKind::offset ? offset(t, x, forward ? t.value : -t.value)
+        auto y = t.kind == TransformKind::offset        ? offset(t, x, forward ? t.value : -t.value)
+                 : t.kind == TransformKind::log_negated ? log_negated(t, x, forward)
                  : t.kind == TransformKind::cast ? (forward ? cast(x, t.dtype) : Result<HostArray>(x))
                                                  : rope_rows(t, x, forward);
         if (!y) return std::move(y.error());
@@ -359,7 +380,7 @@ Result<std::vector<HostArray>> to_file(const TransformPlan& plan, std::vector<Ho
 Encoding encoding_after(const TransformPlan* plan, Encoding e) {
   if (plan == nullptr) return e;
   for (const Transform& t : plan->steps) {
-    if (t.kind == TransformKind::offset && e != Encoding::f64) e = Encoding::f32;
+    if (computes(t.kind) && e != Encoding::f64) e = Encoding::f32;
     if (t.kind == TransformKind::cast) e = encoding_of(t.dtype);
   }
   return e;

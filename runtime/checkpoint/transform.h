@@ -23,9 +23,12 @@ enum class TransformKind : std::uint8_t {
   unzip,                   // (axis): one becomes several; element j goes to target j mod count
   deinterleave_rope_rows,  // (heads[, rows]): in the first `rows` rows of each head, row (j, i), j < 2, was row (i, j)
   offset,                  // (v): v is added, in f32
+  log_negated,             // (): log(−x), in f32; every x is below 0
   cast,                    // (dtype)
 };
 std::string_view name(TransformKind kind);
+// Whether it computes other numbers, where the rest moves those that are there.
+inline bool computes(TransformKind kind) { return kind == TransformKind::offset || kind == TransformKind::log_negated; }
 
 struct Transform {
   TransformKind kind = TransformKind::transpose;
@@ -58,7 +61,7 @@ struct HostArray {
   std::vector<std::byte> bytes;
 };
 // Tensors with plan.file()'s shapes to the weights, and back. Blocks of a packed encoding move as wholes. All but
-// `offset` (which gives f32) and a narrowing `cast` are exact.
+// `offset` and `log_negated` (which give f32) and a narrowing `cast` are exact.
 Result<std::vector<HostArray>> to_model(const TransformPlan& plan, std::vector<HostArray> file);
 Result<std::vector<HostArray>> to_file(const TransformPlan& plan, std::vector<HostArray> model);
 // The encoding that the results of a plan (null: none) have, of arrays that have this one.

@@ -8,8 +8,8 @@
 namespace modelc {
 namespace {
 
-constexpr std::array<std::string_view, 9> names = {"transpose", "reshape", "stack", "split", "concat", "unzip", "deinterleave_rope_rows",
-                                                   "offset",    "cast"};
+constexpr std::array<std::string_view, 10> names = {"transpose", "reshape", "stack", "split", "concat", "unzip", "deinterleave_rope_rows",
+                                                   "offset",    "log_negated", "cast"};
 
 // Arguments of one call; a list is one argument with its brackets. Commas inside brackets and parentheses are theirs.
 std::vector<std::string_view> cut(std::string_view text) {
@@ -56,6 +56,7 @@ bool read(Transform& t, const std::vector<std::string_view>& args) {
       if (v) t.value = *v;
       return v.has_value();
     }
+    case TransformKind::log_negated: return args.empty();
     case TransformKind::cast: {
       const auto d = args.size() == 1 ? dtype_from_name(args[0]) : std::nullopt;
       if (d) t.dtype = *d;
@@ -97,6 +98,7 @@ std::string text(const Transform& t) {
     case TransformKind::concat: args = std::to_string(t.a) + ", " + list(t.sizes); break;
     case TransformKind::deinterleave_rope_rows: args = std::to_string(t.a) + (t.b > 0 ? ", " + std::to_string(t.b) : ""); break;
     case TransformKind::offset: args = shortest(t.value); break;
+    case TransformKind::log_negated: break;
     case TransformKind::cast: args = modelc::name(t.dtype); break;
   }
   return std::string(name(t.kind)) + "(" + args + ")";

@@ -33,6 +33,7 @@ MappingWeight mapping_weight(const NamedParameter& p) {
   w.origins = lines_of(spec.origins);
   w.dtype = spec.dtype;
   w.has_default = spec.default_value.has_value();
+  w.plain = spec.role == WeightRole::vector;
   return w;
 }
 

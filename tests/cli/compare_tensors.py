@@ -1,4 +1,4 @@
-"""Checkpoints compared without a library: compare_tensors.py same|ulp A B (folders or .safetensors), or types A"""
+"""Checkpoints compared without a library: compare_tensors.py same|ulp|log A B (folders or .safetensors), or types A"""
 import glob, json, os, struct, sys
 
 
@@ -31,6 +31,11 @@ for name in set(a) & set(b):
         wrong.append(f"{name}: {x[:2]} and {y[:2]}")
     elif mode == "same" and x[2] != y[2]:
         wrong.append(f"{name}: bytes differ")
+    elif mode == "log":
+        values = [struct.unpack(f"<{len(v[2]) // 4}f", v[2]) for v in (x, y)]
+        near = max((abs(u - v) for u, v in zip(*values)), default=0)
+        if near > (2**-22 if name.endswith("A_log") else 0):
+            wrong.append(f"{name}: {near}")
     elif mode == "ulp":
         n = len(x[2]) // 4
         p, q = struct.unpack(f"<{n}I", x[2]), struct.unpack(f"<{n}I", y[2])

@@ -34,6 +34,16 @@ cp -r examples/gemma3_text/fixtures/gemma3-tiny "$work/gemma"
 chmod -R u+w "$work/gemma"
 sed -i 's/"query_pre_attn_scalar": [0-9.]*/"query_pre_attn_scalar": 8/' "$work/gemma/config.json"
 there_and_back gemma3 "$PWD/examples/gemma3_text/gemma3_text.model" "$work/gemma" ulp
+mamba2=$PWD/examples/mamba2/mamba2.model
+there_and_back mamba2 "$mamba2" "$PWD/examples/mamba2/fixtures/mamba2-tiny" log
+for form in gguf back; do
+  expect "mamba2.$form gives the reference's logits" 0 passed -- "$modelc" verify "$mamba2" --checkpoint "$work/mamba2.$form" --expected examples/mamba2/fixtures/mamba2-tiny/expected.safetensors
+done
+expect "what the file's configuration cannot say is refused" 1 "error[E0604]" "time_step_limit is [0.6, 0.9]" -- "$modelc" convert "$mamba2" examples/mamba2/fixtures/mamba2-limits "$work/limits.gguf"
+# What is no rows of a product stays f32, of whatever rank the file has it.
+expect "numbers are not packed" 0 tensors -- "$modelc" convert "$mamba2" examples/mamba2/fixtures/mamba2-tiny "$work/mamba2-q8.gguf" --quantize q8_0
+expect "and say so" 0 "ssm_a             f32" "ssm_d             f32" "ssm_conv1d" "weight          f32   [52, 4]" -- "$modelc" inspect "$work/mamba2-q8.gguf"
+expect "so that the model takes them" 0 ":" -- "$modelc" check "$mamba2" --checkpoint "$work/mamba2-q8.gguf"
 expect "what a transform adds is listed" 0 "a number is added" "within 1 ulp" -- "$modelc" convert "$PWD/examples/gemma3_text/gemma3_text.model" "$work/gemma3.gguf" "$work/listed"
 expect "the GGUF gives the reference's logits" 0 passed -- "$modelc" verify "$llama" --checkpoint "$work/llama-tiny.gguf" --expected "$fixtures/llama-tiny/expected.safetensors"
 expect "so does the folder made of it" 0 passed -- "$modelc" verify "$llama" --checkpoint "$work/llama-tiny.back" --expected "$fixtures/llama-tiny/expected.safetensors"

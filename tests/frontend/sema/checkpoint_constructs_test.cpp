@@ -234,6 +234,8 @@ TEST_CASE("transforms, in both directions") {
       {"deinterleave_rope_rows", with_rules("old = w «via deinterleave_rope_rows(1)»"), "{}"},
   };
   check(same_shape, file({{"old", "F32", {2, 3}, 300.3}}, false));
+  const Case negative[] = {{"log_negated", with_rules("old = w «via log_negated()»"), "{}"}};
+  check(negative, file({{"old", "F32", {2, 3}, -300.3}}, false));
   const std::string four = "param w: [8, 1]  forward(x: [tokens, 1]) { return linear(x, w) } checkpoint safetensors { old = w via ";
   const Case rope[] = {
       {"the heads of deinterleave_rope_rows", around("", four + "deinterleave_rope_rows(«2¦1») }"), "{}"},

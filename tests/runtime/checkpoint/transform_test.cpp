@@ -153,6 +153,21 @@ TEST_CASE("offset adds in f32, cast rounds to nearest even") {
   CHECK(load_u16((*cast_to)[0].bytes.data() + 2) == 0x3f82);
 }
 
+TEST_CASE("log_negated takes the logarithm and undoes it, in f32; what has none is refused") {
+  const TransformPlan plan = planned("reshape([2, 1]), log_negated()", {{2}});
+  auto made = to_model(plan, {floats({2, 1}, {-1, -0.2F})});
+  REQUIRE(made.ok());
+  CHECK((*made)[0].bytes == floats({2}, {0, -1.609437874F}).bytes);            // log 0.2 of the f32 0.2
+  auto back = to_file(plan, *made);
+  REQUIRE(back.ok());
+  CHECK((*back)[0].bytes == floats({2, 1}, {-1, -0.2F}).bytes);
+  for (const float x : {0.0F, 0.5F, std::numeric_limits<float>::quiet_NaN()}) {
+    const auto refused = to_model(plan, {floats({2, 1}, {-1, x})});
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().message == "log_negated(): an element is not below 0");
+  }
+}
+
 TEST_CASE("what does not fit is said with the shapes") {
   CHECK(refusal("transpose(0, 2)", {{2, 3}}) == "transpose(0, 2): a tensor of shape [2, 3] has no such axis");
   CHECK(refusal("reshape([4])", {{2, 3}}) == "reshape([4]): [4] has not as many elements as [2, 3]");
@@ -166,7 +181,7 @@ TEST_CASE("what does not fit is said with the shapes") {
   CHECK(refusal("deinterleave_rope_rows(2)", {{6, 3}}) ==
         "deinterleave_rope_rows(2): a head of [6, 3] has 3 rows, and 3 of them are no pairs of it");
   CHECK(refusal("deinterleave_rope_rows(4)", {{6, 3}}) == "deinterleave_rope_rows(4): [6, 3] is not whole heads: 4 of them");
-  for (const char* text : {"transpose(0)", "turn(1)", "stack", "reshape(3)", "cast(f99)", "deinterleave_rope_rows(0)", "offset(x)",
+  for (const char* text : {"transpose(0)", "turn(1)", "stack", "reshape(3)", "cast(f99)", "deinterleave_rope_rows(0)", "offset(x)", "log_negated(1)",
                            "concat(0, [-1])", "split(1"})
     CHECK_FALSE(parse_transforms(text).ok());
   // Blocks move as wholes.
@@ -181,7 +196,7 @@ TEST_CASE("what does not fit is said with the shapes") {
 
 TEST_CASE("the text of transforms reads back") {
   for (const char* t : {"transpose(0, -1)", "reshape([2, 3])", "stack(e)", "split(1)", "concat(0, [1, 2])", "unzip(2)",
-                        "deinterleave_rope_rows(4)", "deinterleave_rope_rows(4, 64)", "offset(-1)", "cast(bf16)"}) {
+                        "deinterleave_rope_rows(4)", "deinterleave_rope_rows(4, 64)", "offset(-1)", "log_negated()", "cast(bf16)"}) {
     const auto steps = parse_transforms(t);
     REQUIRE(steps.ok());
     REQUIRE(steps->size() == 1);
