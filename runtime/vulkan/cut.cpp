@@ -78,16 +78,19 @@ std::vector<Places> cut(std::span<const std::int64_t> sizes, std::span<const Wal
 
 std::vector<Dispatch> in_parts(const Dispatch& d, const DevicePlan& plan) {
   const auto seen = [&](const Binding& b) { return !b.tensor || is_seen(b.tensor.offset, b.bytes, plan); };
-  if (d.rows.count < 2 || std::all_of(d.bindings.begin(), d.bindings.end(), seen)) return {};
+  const std::int64_t most = d.rows.most > 0 ? d.rows.most : d.rows.count;
+  if (d.rows.count < 2 || (most >= d.rows.count && std::all_of(d.bindings.begin(), d.bindings.end(), seen))) return {};
   std::vector<Walk> walks;
   for (const Binding& b : d.bindings) {
     if (!b.tensor || b.bytes == 0) continue;
     walks.push_back({b.tensor.offset, b.bytes - (d.rows.count - 1) * b.row_bytes, {b.row_bytes}});
   }
+  std::vector<RowPiece> pieces;
+  for (const Places& p : cut({&d.rows.count, 1}, walks, plan, Order::outer_first))
+    for (std::int64_t done = 0; done < p.count[0]; done += most) pieces.push_back({p.first[0] + done, std::min(most, p.count[0] - done)});
   std::vector<Dispatch> parts;
-  for (const Places& p : cut({&d.rows.count, 1}, walks, plan, Order::outer_first)) {
+  for (const auto& [first, n] : pieces) {
     Dispatch part = d;
-    const std::int64_t first = p.first[0], n = p.count[0];
     for (Binding& b : part.bindings) {
       if (!b.tensor || b.row_bytes == 0) continue;
       b.tensor.offset += first * b.row_bytes;

@@ -26,8 +26,8 @@ enum class Order : std::uint8_t { any, outer_first };      // outer_first: a blo
 // Blocks that hold every place once, in order; one where all is seen at once. Empty where one place is too much.
 std::vector<Places> cut(std::span<const std::int64_t> sizes, std::span<const Walk> walks, const DevicePlan& plan, Order order);
 
-// A dispatch in parts of its rows (Dispatch::Rows). None where it can be run as it is, and where one row is too much: then
-// it is refused where it is recorded, with its numbers.
+// A dispatch in parts of its rows (Dispatch::Rows), in their order. None where it can be run as it is, and where one row is too much:
+// then it is refused where it is recorded, with its numbers.
 std::vector<Dispatch> in_parts(const Dispatch& d, const DevicePlan& plan);
 
 // Whether one binding shows so much of a tensor, from byte `at` of its buffer on.

@@ -263,6 +263,44 @@ AttendPlan plan_attend(const AttendShape& a, const DevicePlan& plan) {
   return p;
 }
 
+ScanPlan plan_scan(const ScanShape& a, const DevicePlan& plan) {
+  // In registers: of the state, and of all columns of a team. Elements of one column beyond which a subgroup is too narrow.
+  constexpr std::int64_t most_state = 64, most_columns = 8, most_of_subgroup = 32, few_held = 8;
+  ScanPlan p;
+  const auto pieces = [](std::int64_t n, std::int64_t of) { return (n + of - 1) / of; };
+  const auto sums = [&](std::int64_t columns) { return a.column_sums * columns + a.team_sums; };
+  std::int64_t lanes = plan.subgroup, group = plan.product_group;
+  p.subgroups = lanes > 0 && pieces(a.n, lanes) <= most_of_subgroup;
+  if (!p.subgroups) {
+    // Each sum in shared memory once for every invocation, and once for every team.
+    const auto fits = [&](std::int64_t l) {
+      return sums(1) * (std::max<std::int64_t>(l, plan.row_group) + plan.row_group) * 4 <= plan.shared_bytes;
+    };
+    for (lanes = 1; lanes * few_held < a.n && 2 * lanes <= plan.largest_group && fits(2 * lanes);) lanes *= 2;
+    group = std::max<std::int64_t>(lanes, plan.row_group);
+  }
+  const std::int64_t held = pieces(a.n, lanes);
+  std::int64_t teams = group / lanes;
+  auto columns = static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::clamp<std::int64_t>(most_state / held, 1, std::min(most_columns, a.columns)))));
+  // Fewer where that makes workgroups that the device has nothing to do without, or where shared memory ends.
+  const auto groups = [&] { return a.sequences * a.heads * pieces(a.columns, teams * columns); };
+  const auto shared = [&] { return p.subgroups ? 0 : sums(columns) * (group + teams) * 4; };
+  while (columns > 1 && (groups() < plan.fill_groups || shared() > plan.shared_bytes)) columns /= 2;
+  while (teams > 1 && teams / 2 * columns >= a.columns) teams /= 2;
+  p.lanes = static_cast<std::uint32_t>(lanes);
+  p.group = static_cast<std::uint32_t>(lanes * teams);
+  p.held = static_cast<std::uint32_t>(held);
+  p.columns = static_cast<std::uint32_t>(columns);
+  p.pieces = static_cast<std::uint32_t>(pieces(a.columns, teams * columns));
+  // Loops over the elements held, twice and once more for each column; over columns; over sums, and in shared memory each of them over
+  // the lanes.
+  const std::int64_t of_sums =
+      p.subgroups || lanes == 1 ? sums(columns) : 2 * sums(columns) + pieces(sums(columns) * teams, lanes * teams) * (lanes + 1);
+  p.token_rounds = static_cast<std::uint32_t>(std::min<std::int64_t>(3 * columns * (held + 2) + 5 * held + of_sums + 2, UINT32_MAX));
+  return p;
+}
+
 std::uint32_t row_group_of(std::int64_t n, std::int64_t loops, const DevicePlan& plan) {
   std::uint32_t group = plan.row_group;
   if (plan.loop_rounds > 0)

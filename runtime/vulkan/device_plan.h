@@ -95,6 +95,21 @@ struct AttendShape {
 };
 AttendPlan plan_attend(const AttendShape& a, const DevicePlan& plan);
 
+// How what goes token by token is spread over a device: shaders/include/scan.glsl.
+struct ScanPlan {
+  bool subgroups = false;                                  // a team is a subgroup, and sums are its own
+  std::uint32_t group = 1, lanes = 1;                      // invocations of a workgroup; of a team
+  std::uint32_t held = 1, columns = 1;                     // elements of a column for one invocation; columns of a team
+  std::uint32_t pieces = 1;                                // workgroups for the columns of a head
+  std::uint32_t token_rounds = 0;                          // of an invocation's loops for one token, at most
+};
+struct ScanShape {
+  std::int64_t sequences = 1, heads = 1;
+  std::int64_t columns = 1, n = 1;                         // of a head's state; elements of a column, which sums go over
+  std::int64_t column_sums = 1, team_sums = 0;             // for a token: of each column, and of a team
+};
+ScanPlan plan_scan(const ScanShape& a, const DevicePlan& plan);
+
 // The workgroup of a row of n, which `loops` loops go over: row_group, or as much wider as the driver's loops ask for.
 std::uint32_t row_group_of(std::int64_t n, std::int64_t loops, const DevicePlan& plan);
 

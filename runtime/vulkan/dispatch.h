@@ -53,6 +53,7 @@ struct Dispatch {
     std::vector<Told> told;                                // rows · unit / per, rounded up
     std::vector<std::pair<std::size_t, std::int64_t>> begun;           // an argument: from + the first row
     std::int64_t items = 0, of_group = 1, across = 1;      // of all rows; a workgroup does so many, `across` times over
+    std::int64_t most = 0;                                 // at a time; 0: any number
   } rows;
 
   // Before the bindings: what follows with of_rows() is one row after another.
@@ -65,6 +66,11 @@ struct Dispatch {
     Binding& b = bindings.back();
     b.row_bytes = rows.count > 0 ? b.bytes / rows.count : 0;
     assert(b.row_bytes * rows.count == b.bytes);
+    return *this;
+  }
+  // No more than so many rows at a time.
+  Dispatch& most_rows(std::int64_t n) {
+    rows.most = n;
     return *this;
   }
   // So many rows times `unit`, by `per`; `from` and the first of them.

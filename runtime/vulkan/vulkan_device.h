@@ -98,6 +98,8 @@ class VulkanDevice final : public Device {
   Choice by_expert(const Tensor& chosen, std::int64_t experts);
   void chosen_product(const Tensor& x, std::int64_t per_row, const Matrix& w, std::int64_t experts, const Tensor& bias,
                       const Choice& choice, const Tensor& out);
+  // A scan by the shader of this name: `d` has its own bindings and arguments; the state and the batch's fields follow.
+  void scan_over(const std::string& name, Dispatch d, const ScanShape& shape, const Tensor& state, const Batch& at);
   void append_to(const Tensor& rows, const Tensor& cache, std::int64_t heads, std::int64_t d, std::int64_t capacity);
 
   std::unique_ptr<Context> c_;

@@ -10,11 +10,6 @@ namespace {
 
 constexpr int slots = 4;
 
-void on_every_host(const std::function<void(Device&)>& check) {
-  on_every_cpu(check);
-  on_every_set(check, false);
-}
-
 // A call of some sequences: which slot, how many tokens.
 struct Call {
   std::vector<std::pair<int, std::int64_t>> sequences;
@@ -165,12 +160,13 @@ void run(Device& d, const Delta& s, Tensors& t, const Tensor& state, const Batch
 }
 
 // Calls one after another: their results and the states after them.
-template <class Scan> void check_scan(Device& device, Scan scan, std::int64_t size, std::int64_t width, Random& random) {
+template <class Scan> void check_scan(Device& device, Scan scan, std::int64_t size, std::int64_t width, Random& random,
+                                      const std::vector<Call>& all_calls = calls) {
   Tensors tensors(device);
   const Tensor state = tensors.f32({slots, size}, fresh_state(size));
   std::vector<double> expected_state(static_cast<std::size_t>(slots * size));
   std::vector<std::int64_t> seen(slots);
-  for (const Call& call : calls) {
+  for (const Call& call : all_calls) {
     scan.fill(random, call.tokens());
     std::vector<double> expected;
     each_token(call, [&](std::size_t slot, std::int64_t row) {
@@ -187,12 +183,14 @@ template <class Scan> void check_scan(Device& device, Scan scan, std::int64_t si
   }
 }
 
-// A prompt whole, and cut: the same bits.
+// A prompt whole, cut, and behind another sequence: the same bits.
 template <class Scan> void check_cut(Device& device, Scan scan, std::int64_t size, std::int64_t width, Random& random) {
-  Tensors tensors(device);
   constexpr std::int64_t tokens = 11;
   scan.fill(random, tokens);
-  const auto go = [&](const std::vector<std::int64_t>& pieces) {
+  // Results of slot 3, whose tokens come in these pieces, and its state then; `before`: of another sequence in the same call, whose
+  // tokens are the prompt's first.
+  const auto go = [&](const std::vector<std::int64_t>& pieces, std::int64_t before) {
+    Tensors tensors(device);                               // so that the state is on the same member of a set each time
     const Tensor state = tensors.f32({slots, size}, fresh_state(size));
     std::vector<std::int64_t> seen(slots);
     std::vector<float> results;
@@ -201,32 +199,39 @@ template <class Scan> void check_cut(Device& device, Scan scan, std::int64_t siz
       Scan part = scan;
       const auto cut = [&](std::vector<float>& of) {
         const auto each = static_cast<std::int64_t>(of.size()) / tokens;
-        of = std::vector<float>(of.begin() + first * each, of.begin() + (first + n) * each);
+        std::vector<float> rows(of.begin(), of.begin() + before * each);
+        rows.insert(rows.end(), of.begin() + first * each, of.begin() + (first + n) * each);
+        of = std::move(rows);
       };
       if constexpr (std::is_same_v<Scan, Ssd>)
         for (auto* of : {&part.x, &part.dt, &part.b, &part.c}) cut(*of);
       else
         for (auto* of : {&part.q, &part.k, &part.v, &part.decay, &part.beta}) cut(*of);
-      const Begun step(device, tensors, {{{3, n}}}, seen);
-      const Tensor out = tensors.empty({n, width});
+      Call call;
+      if (before > 0) call.sequences.emplace_back(0, before);
+      call.sequences.emplace_back(3, n);
+      const Begun step(device, tensors, call, seen);
+      const Tensor out = tensors.empty({before + n, width});
       run(device, part, tensors, state, step.at, out);
       const auto values = values_of(out);
-      results.insert(results.end(), values.begin(), values.end());
+      results.insert(results.end(), values.begin() + before * width, values.end());
       first += n;
     }
     const auto left = values_of(state);
-    results.insert(results.end(), left.begin(), left.end());
+    results.insert(results.end(), left.begin() + 3 * size, left.end());
     return results;
   };
-  CHECK(go({tokens}) == go({1, 7, 3}));
+  const auto whole = go({tokens}, 0);
+  CHECK(whole == go({1, 7, 3}, 0));
+  CHECK(whole == go({tokens}, 2));
 }
 
 }  // namespace
 
 TEST_CASE("a causal convolution: any kernel, prompts shorter than it, calls that go on") {
-  on_every_host([](Device& device) {
-    for (const std::int64_t k : {1, 2, 4, 7})
-      for (const std::int64_t c : {3, 300})
+  on_every_device([](Device& device) {
+    for (const std::int64_t k : {1, 2, 4, 7, 40})
+      for (const std::int64_t c : {3, 90})
         for (const bool biased : {false, true}) {
           CAPTURE(k);
           CAPTURE(c);
@@ -268,8 +273,9 @@ TEST_CASE("a causal convolution: any kernel, prompts shorter than it, calls that
 }
 
 TEST_CASE("a state-space scan: heads in groups, sizes of no tile, calls that go on, prompts that are cut") {
-  on_every_host([](Device& device) {
-    for (const auto& [heads, groups, p, n] : {std::array<std::int64_t, 4>{4, 2, 5, 7}, {6, 3, 33, 16}, {1, 1, 64, 40}, {2, 1, 1, 150}}) {
+  on_every_device([](Device& device) {
+    for (const auto& [heads, groups, p, n] :
+         {std::array<std::int64_t, 4>{4, 2, 5, 7}, {6, 3, 33, 16}, {1, 1, 64, 40}, {2, 1, 1, 150}, {1, 1, 3, 1100}}) {
       CAPTURE(n);
       Random random(8);
       Ssd s{heads, groups, p, n, {}, {}, {}, {}, {}, {}};
@@ -282,10 +288,10 @@ TEST_CASE("a state-space scan: heads in groups, sizes of no tile, calls that go 
 }
 
 TEST_CASE("a gated delta rule: heads that share keys, sizes of no tile, calls that go on, prompts that are cut") {
-  on_every_host([](Device& device) {
+  on_every_device([](Device& device) {
     for (const float normalize : {0.0F, 1e-6F})
       for (const auto& [key_heads, heads, dk, dv] :
-           {std::array<std::int64_t, 4>{2, 4, 5, 7}, {1, 3, 16, 70}, {2, 2, 33, 16}, {1, 1, 130, 1}}) {
+           {std::array<std::int64_t, 4>{2, 4, 5, 7}, {1, 3, 16, 70}, {2, 2, 33, 16}, {1, 1, 130, 1}, {1, 1, 900, 4}}) {
         CAPTURE(dk);
         CAPTURE(normalize);
         Random random(9);
@@ -294,4 +300,18 @@ TEST_CASE("a gated delta rule: heads that share keys, sizes of no tile, calls th
         check_cut(device, s, heads * dk * dv, heads * dv, random);
       }
   });
+}
+
+TEST_CASE("scans over states of the sizes that models have, and more tokens than a driver's loops go") {
+  on_every_device(
+      [](Device& device) {
+        const std::vector<Call> long_calls = {{{{2, 3}, {0, 500}, {3, 1}}}, {{{3, 40}, {0, 1}}}};
+        Random random(10);
+        Ssd s{2, 1, 64, 128, {}, {}, {}, {}, {}, {}};
+        s.a = between(random, 2, -0.5F, -0.01F);
+        s.d = random.numbers(2);
+        check_scan(device, s, 2 * 64 * 128, 2 * 64, random, long_calls);
+        check_scan(device, Delta{1, 2, 128, 128, 1e-6F, {}, {}, {}, {}, {}}, 2 * 128 * 128, 2 * 128, random, long_calls);
+      },
+      256 * 1024);
 }

@@ -158,6 +158,21 @@ TEST_CASE("a dispatch in parts: each has its rows of the tensors, is told how ma
     next += n;
   }
   CHECK(next == 30);
+  // No more rows at a time than it allows, also of what is seen at once; each part where the one before ended.
+  for (const std::int64_t most : {4, 7, 29, 30, 31}) {
+    Dispatch few = d;
+    few.most_rows(most);
+    std::int64_t at = 0;
+    for (const Dispatch& p : in_parts(few, plan)) {
+      CHECK(p.rows.count <= most);
+      CHECK(p.arguments[2] == 100 + at);
+      CHECK(p.bindings[0].tensor.offset == 8 + at * 64);
+      at += p.rows.count;
+    }
+    CHECK(at == 30);
+    few.bindings = {binding(x, 0, 960, 32)};
+    CHECK(in_parts(few, plan).size() == static_cast<std::size_t>(most < 30 ? (30 + most - 1) / most : 0));
+  }
   // As it is: what is seen at once, and what cannot be cut.
   Dispatch whole = d;
   whole.bindings = {binding(x, 0, 960, 32)};

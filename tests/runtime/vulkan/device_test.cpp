@@ -310,3 +310,83 @@ TEST_CASE("a step that is as one before is submitted again, to the same bits; a 
     CHECK((counts.find(", 0 of them recorded before") == std::string::npos) == graph);
   }
 }
+
+TEST_CASE("what has a state for each sequence is submitted again for other slots and other lengths, and gives the same bits each time") {
+  constexpr std::int64_t tokens = 6, slots = 4, heads = 3, n = 20, width = heads * n;
+  // Two sequences of six tokens together, in any slots.
+  struct Call {
+    std::vector<std::int32_t> slots;
+    std::int64_t first;
+  };
+  const Call calls[] = {{{2, 0}, 5}, {{1, 3}, 1}, {{3, 2}, 3}, {{2, 0}, 1}};
+  std::vector<std::vector<float>> first;
+  for (int run = 0; run < 20; ++run) {
+    const auto d = open({.device_graph = run % 2 == 0});
+    if (!d) return;
+    const auto wave = [&](Shape shape, float step) {
+      std::vector<float> v(static_cast<std::size_t>(shape.count()));
+      for (std::size_t i = 0; i < v.size(); ++i) v[i] = std::sin(static_cast<float>(i) * step);
+      return tensor(*d, shape, v);
+    };
+    const auto positive = [&](Shape shape, float sign) {
+      return tensor(*d, shape, std::vector<float>(static_cast<std::size_t>(shape.count()), sign * 0.25F));
+    };
+    const auto field = [&](std::int64_t count) { return Tensor{*d->allocate(count * 4), 0, DType::i32, {count}}; };
+    const auto fill = [&](const std::vector<std::int32_t>& v, const Tensor& t) { d->write(std::as_bytes(std::span(v)), t); };
+    const BatchTensors fields = {field(tokens), field(tokens), field(tokens), field(2), field(2), field(2), field(3)};
+    const Tensor x = wave({tokens, width}, 0.7F), w = wave({width, 3}, 0.9F), ring = wave({slots, 2, width}, 0.3F),
+                 turned = tensor(*d, {tokens, width});
+    const Tensor b = wave({tokens, 1, n}, 0.21F), c = wave({tokens, 1, n}, 0.4F), square = wave({slots, heads, n, n}, 0.11F),
+                 other = wave({slots, heads, n, n}, 0.13F), scanned = tensor(*d, {tokens, width}), changed = tensor(*d, {tokens, width});
+    const Tensor dt = positive({tokens, heads}, 1), falling = positive({tokens, heads}, -1), a = positive({heads}, -1),
+                 through = positive({heads}, 1);
+    std::vector<std::vector<float>> got;
+    for (const Call& call : calls) {
+      Batch at;
+      at.slots = call.slots;
+      at.starts = {0, static_cast<std::int32_t>(call.first), tokens};
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        at.positions.push_back(static_cast<std::int32_t>(t));
+        at.sequence.push_back(t < call.first ? 0 : 1);
+      }
+      fill(at.slots, fields.slots);
+      fill(at.starts, fields.starts);
+      fill(at.sequence, fields.sequence);
+      REQUIRE(d->begin({}, &at, fields).ok());
+      d->causal_conv1d(x, w, {}, ring, at, turned);
+      d->ssd_scan({turned.as({tokens, heads, n}), dt, a, b, c, through}, square, at, scanned.as({tokens, heads, n}));
+      d->gated_delta({b, c, scanned.as({tokens, heads, n}), falling, dt, 0.5F, 1e-6F}, other, at, changed.as({tokens, heads, n}));
+      got.push_back(read(*d, changed));
+    }
+    for (const Tensor& t : {ring, square, other}) got.push_back(read(*d, t));
+    if (run == 0) first = got;
+    CHECK(got == first);
+    const std::string counts = d->operations();
+    CAPTURE(counts);
+    CHECK((counts.find(run % 2 == 0 ? ", 3 of them recorded before" : ", 0 of them recorded before") != std::string::npos));
+  }
+}
+
+TEST_CASE("a state of which one head is more than a binding shows is refused with both numbers, and the device goes on") {
+  const auto d = open({.binding_bytes = 64 * 1024});
+  if (!d) return;
+  const Batch at = *Batch::make(std::vector<std::int64_t>{1}, Outputs::all);
+  REQUIRE(d->begin({}, &at, {}).ok());
+  const auto refused = [&](const char* bytes) {
+    const Status s = d->finish();
+    REQUIRE(!s);
+    CHECK(s.error().kind == "tensor-size");
+    CAPTURE(s.error().message);
+    CHECK(s.error().message.find(bytes) != std::string::npos);
+    CHECK(s.error().message.find("65,536") != std::string::npos);
+  };
+  const Tensor x = tensor(*d, {1, 1, 130}), one = tensor(*d, {1, 1}), state = tensor(*d, {2, 1, 130, 130}), out = tensor(*d, {1, 1, 130});
+  d->ssd_scan({x, one, one.as({1}), x, x, one.as({1})}, state, at, out);
+  refused("67,600");
+  d->gated_delta({x, x, x, one, one, 1, 0}, state, at, out);
+  refused("67,600");
+  const Tensor wide = tensor(*d, {1, 9000}), w = tensor(*d, {9000, 3}), ring = tensor(*d, {2, 2, 9000}), sum = tensor(*d, {1, 9000});
+  d->causal_conv1d(wide, w, {}, ring, at, sum);
+  refused("72,000");
+  CHECK(read(*d, tensor(*d, {3}, ramp(3))) == ramp(3));
+}

@@ -1,6 +1,7 @@
 // How devices are used, decided from their descriptions: no device takes part.
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <string>
 
 #include "runtime/vulkan/device_plan.h"
@@ -38,6 +39,23 @@ DeviceDescription discrete() {
   d.shared_bytes = 49152;
   d.subgroup_size = d.subgroup_min = d.subgroup_max = 32;
   d.subgroup_arithmetic = d.full_subgroups = d.float16 = d.int8 = d.int16 = d.storage16 = d.storage8 = true;
+  return d;
+}
+
+// As Mesa's software driver describes itself on a processor with vectors of 256 bits.
+DeviceDescription software() {
+  DeviceDescription d = discrete();
+  d.name = "a processor";
+  d.kind = DeviceKind::cpu;
+  d.heaps = {{2 * gib, true}};
+  d.types = {{0, true, true, true, true}};
+  d.queues = {{1, true, true, true}};
+  d.max_storage_range = 128 * mib;
+  d.max_allocation = 2 * gib;
+  d.max_groups = {65535, 65535, 65535};
+  d.shared_bytes = 32768;
+  d.subgroup_size = d.subgroup_min = d.subgroup_max = 8;
+  d.subgroup_ballot = true;
   return d;
 }
 
@@ -220,6 +238,65 @@ TEST_CASE("rows over what a binding shows are cut into pieces that fit, from any
     }
   CHECK(split_rows(0, 3, 2000, p).empty());
   CHECK(split_rows(0, 0, 10, p).empty());
+}
+
+TEST_CASE("what goes token by token: every element is held once, in few registers, by workgroups that the device has") {
+  struct Shape {
+    std::int64_t heads, columns, n;
+  };
+  for (const auto& describe : {discrete, least, software})
+    for (const bool masked : {false, true})
+      for (const bool delta : {false, true})
+        for (const std::int64_t sequences : {1, 64})
+          for (const auto& [heads, columns, n] : {Shape{80, 64, 128},
+                                                  {1, 1, 1},
+                                                  {3, 8, 5},
+                                                  {32, 128, 128},
+                                                  {8, 4, 5},
+                                                  {2, 513, 7},
+                                                  {1, 3, 1025},
+                                                  {24, 64, 256},
+                                                  {1, 2, 70'000}}) {
+            const DevicePlan device =
+                *plan_device(describe(), {.masked = masked ? std::vector<std::string>{"subgroup"} : std::vector<std::string>{}});
+            CAPTURE(describe().name);
+            CAPTURE(masked);
+            CAPTURE(columns);
+            CAPTURE(n);
+            const ScanShape shape{sequences, heads, columns, n, delta ? 2 : 1, delta ? 3 : 0};
+            const ScanPlan p = plan_scan(shape, device);
+            const std::int64_t teams = p.group / p.lanes;
+            CHECK(p.group % p.lanes == 0);
+            CHECK(std::has_single_bit(p.group));
+            CHECK(p.group <= device.largest_group);
+            if (p.subgroups) CHECK(p.lanes == device.subgroup);
+            else CHECK(((delta ? 2 : 1) * p.columns + (delta ? 3 : 0)) * (p.group + teams) * 4 <= device.shared_bytes);
+            if (device.subgroup == 0) CHECK(!p.subgroups);
+            CHECK(std::int64_t{p.lanes} * p.held >= n);
+            CHECK(std::int64_t{p.lanes} * (p.held - 1) < n);
+            CHECK(teams * p.columns * p.pieces >= columns);
+            CHECK(teams * p.columns * (std::int64_t{p.pieces} - 1) < columns);
+            if (n <= 1025) CHECK(p.columns * p.held <= 64);
+            CHECK(std::int64_t{p.token_rounds} >= std::int64_t{p.columns} * p.held * 2);
+          }
+  // A model with 24 heads of 64 by 128 on a card: enough workgroups for one sequence, fewer and larger ones for many.
+  const DevicePlan card = *plan_device(discrete()), processor = *plan_device(software());
+  const ScanPlan one = plan_scan({1, 24, 64, 128, 1, 0}, card), many = plan_scan({64, 24, 64, 128, 1, 0}, card);
+  CHECK(one.subgroups);
+  CHECK(one.held == 4);
+  CHECK(one.columns == 2);
+  CHECK(one.pieces == 16);
+  CHECK(many.columns == 8);
+  CHECK(many.pieces == 4);
+  // Where a subgroup is too narrow for a column, invocations of all of a workgroup have it.
+  CHECK(plan_scan({1, 1, 4, 256, 1, 0}, processor).subgroups);
+  CHECK(!plan_scan({1, 1, 4, 257, 1, 0}, processor).subgroups);
+  CHECK(plan_scan({1, 1, 4, 257, 1, 0}, processor).lanes == 64);
+  // Short columns: a workgroup's invocations each have one of their own.
+  const ScanPlan few = plan_scan({1, 8, 100, 5, 2, 3}, *plan_device(least()));
+  CHECK(few.lanes == 1);
+  CHECK(few.held == 5);
+  CHECK(few.group == 64);
 }
 
 TEST_CASE("a file of pipelines comes back whole, and not at all when it is damaged or another driver's") {

@@ -31,6 +31,10 @@ for width in "$@"; do
   check "devices, $width" "$build/tests/runtime/vulkan/runtime_vulkan_test"
   check "kernels, $width" "$build/tests/runtime/cpu/runtime_cpu_test"
   check "the tiny model, $width" "$modelc" verify examples/llama/llama.model --checkpoint examples/tiny --expected examples/tiny/expected.safetensors --backend vulkan
+  for fixture in mamba2/fixtures/mamba2-tiny qwen3_next/fixtures/qwen3-next-dense; do
+    model=${fixture%%/*}
+    check "${fixture##*/}, $width" "$modelc" verify "examples/$model/$model.model" --checkpoint "examples/$fixture" --expected "examples/$fixture/expected.safetensors" --within 1e-4 --chunk 5 --backend vulkan
+  done
   check "the tiny model on two devices, $width" "$modelc" verify examples/llama/llama.model --checkpoint examples/tiny --expected examples/tiny/expected.safetensors --device "model.layers[1..4]=vulkan:0,lm_head=vulkan:0,cpu"
 done
 exit $status
