@@ -67,6 +67,8 @@ std::optional<Built> make(Session& s, const CheckpointIndex* checkpoint) {
   if (s.options.command != "build") follow_placement(s, program->graph);
   auto planned = plan_model(s, *program);
   if (!planned) return std::nullopt;
+  check_placement(s, program->graph, &*planned);
+  if (s.sink.has_errors()) return std::nullopt;
   const bool with_main = s.options.stock_main || s.options.command != "build";
   auto files = emit_model(s, *planned, s.options.name, s.options.name_space, with_main, s.options.c_api);
   if (!files) return std::nullopt;
@@ -79,6 +81,8 @@ std::optional<Built> make_from_graph(Session& s) {
   if (!program) return std::nullopt;
   auto planned = plan_model(s, *program);
   if (!planned) return std::nullopt;
+  check_placement(s, program->graph, &*planned);
+  if (s.sink.has_errors()) return std::nullopt;
   auto files = emit_model(s, *planned, s.options.name, s.options.name_space, s.options.stock_main, s.options.c_api);
   if (!files) return std::nullopt;
   return Built{std::move(*files), std::move(*program), std::move(*planned)};
@@ -88,6 +92,8 @@ std::optional<Built> make_from_graph(Session& s) {
 std::optional<Built> make_from_plan(Session& s) {
   auto planned = load_plan(s, s.options.files[0]);
   if (!planned) return std::nullopt;
+  check_placement(s, *planned->graph, &*planned);
+  if (s.sink.has_errors()) return std::nullopt;
   sema::Program program;
   program.graph = *planned->graph;
   program.files = {s.options.files[0]};

@@ -39,6 +39,7 @@ int check_command(const Options& o) {
   const auto program = analyze_model(s, config ? &*config : nullptr);
   std::vector<std::string> notes;
   if (program && checkpoint) notes = check_weights(s, program->graph, *checkpoint);
+  if (program) check_placement(s, program->graph, nullptr);
   const bool good = s.report();
   if (!good || o.json) return s.status();
   if (program) {

@@ -242,6 +242,8 @@ source::Span span_of(const source::SourceManager& sources, const std::string& wh
 
 }  // namespace
 
+source::Span span_at(const Session& s, const std::string& where) { return span_of(s.sources, where); }
+
 std::vector<MappingWeight> mapping_weights(const graph::Module& module) {
   std::vector<MappingWeight> weights;
   for (const graph::WeightInstance& w : graph::weight_instances(module)) {

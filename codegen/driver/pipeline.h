@@ -80,6 +80,13 @@ std::vector<std::string> check_weights(Session& s, const graph::Module& module, 
 // The mapping's problems to the sink; whether there were any.
 bool report_mapping(Session& s, Mapping& mapping);
 
+// "llama.model:42:5" as the word that stands there; an invalid span where no file that was read has such a place.
+source::Span span_at(const Session& s, const std::string& where);
+
+// What computes together is placed together, as --device says, else the model's `place`: else an error that names both lines. Without a
+// plan one is made where the lines name several devices.
+void check_placement(Session& s, const graph::Module& module, const plan::Program* plan);
+
 std::optional<plan::Program> plan_model(Session& s, const sema::Program& program);
 
 // The files of `build`, in memory: sources first, the manifest last. An empty name or namespace: the model's, the file's.

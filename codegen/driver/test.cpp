@@ -1,6 +1,7 @@
 // test: the test blocks of a model file. What compares numbers runs twice: in the reference evaluator, and compiled, the
 // way `run` and `verify` do, where the generated code carries out what the model needs; where it does not, that is said.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -28,6 +29,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::uint64_t drawn_rounds = 3;                  // of an operation's test whose inputs are drawn
+
 class TestRun {
  public:
   TestRun(const Options& options, const std::string& file, const std::string& name) : options_(options), file_(file), name_(name) {}
@@ -51,7 +54,18 @@ class TestRun {
     auto block = read_test(*decl, folder_);
     if (!block) return block.error().message;
     block_ = std::move(*block);
-    if (block_.op != nullptr) return operation(s);
+    if (block_.op != nullptr) {
+      std::string drawn;                                   // the sizes of inputs by chance; none: all are given
+      std::string wrong = operation(s, 0, drawn);
+      for (std::uint64_t round = 1; wrong.empty() && compared_ && !drawn.empty() && round < drawn_rounds; ++round) {
+        Session each(options_);
+        if (!load_model(each, file_)) return rendered(each);
+        for (const sema::Test& t : sema::tests_of(*each.imports))
+          if (t.decl->name.value == name_) block_ = *read_test(*t.decl, folder_);
+        wrong = operation(each, round, drawn);
+      }
+      return wrong.empty() || drawn.empty() ? wrong : "with inputs by chance, " + drawn + ": " + wrong;
+    }
 
     std::vector<std::string> checkpoints = block_.checkpoints;
     if (checkpoints.empty() && !block_.seed && block_.error) return with_config(s, nullptr, "");
@@ -133,18 +147,29 @@ class TestRun {
     return compare(s, program, numbers, *opened, folder->path());
   }
 
-  // `op name`: the operation alone, as a model that has no weights.
-  std::string operation(Session& s) {
-    const auto numbers = numbers_of(s, nullptr, block_.inputs);
+  // `op name`: the operation alone, as a model that has no weights. Inputs without numbers are drawn, and `drawn` says their sizes.
+  std::string operation(Session& s, std::uint64_t round, std::string& drawn) {
+    auto numbers = numbers_of(s, nullptr, block_.inputs);
     if (!numbers) return block_.error ? judge_error(s) : rendered(s);
     std::vector<sema::GivenShape> shapes;
     for (std::size_t i = 0; i < numbers->size(); ++i) {
       const auto& [name, value] = (*numbers)[i];
       shapes.push_back({name, value.shape, block_.inputs[i]->name.span});
     }
+    if (!block_.error && block_.expect.empty()) {
+      auto inputs = sema::draw_inputs(s.sources, s.imports, *block_.op, shapes, round, s.sink);
+      if (!inputs) return rendered(s);
+      drawn.clear();
+      for (sema::DrawnInput& input : *inputs) {
+        drawn += fmt::format("{}{} [{}]", drawn.empty() ? "" : ", ", input.name, fmt::join(input.shape, ", "));
+        shapes.push_back({input.name, input.shape, block_.op->name.span});
+        numbers->emplace_back(input.name, graph::eval::array(input.shape, std::move(input.values)));
+      }
+    }
     auto program = sema::op_program(s.sources, s.imports, *block_.op, shapes, sema_options(options_), s.sink);
     if (block_.error) return judge_error(s);
     if (!program || s.sink.has_errors()) return rendered(s);
+    skipped_.clear();
     return with_random(s, *program, *numbers, 1);
   }
 

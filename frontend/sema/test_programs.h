@@ -29,4 +29,15 @@ struct GivenShape {
 std::optional<Program> op_program(source::SourceManager&, const std::shared_ptr<Imports>&, const ast::OpTestItem&,
                                   std::span<const GivenShape>, const Options&, diag::Sink&);
 
+// The inputs of `op name` that no `input` gives and that have no default, with numbers by chance, the same in every run of one `round`:
+// of each name in their shapes a size that is a multiple of nothing, of `...` none to two axes; what is given keeps its sizes. Reals lie
+// in [-2, 2], an index below its bound.
+struct DrawnInput {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::vector<float> values;
+};
+std::optional<std::vector<DrawnInput>> draw_inputs(source::SourceManager&, const std::shared_ptr<Imports>&, const ast::OpTestItem&,
+                                                   std::span<const GivenShape>, std::uint64_t round, diag::Sink&);
+
 }  // namespace modelc::sema

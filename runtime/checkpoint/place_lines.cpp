@@ -4,6 +4,11 @@
 
 namespace modelc {
 
+std::string text_of(const PlaceRule& rule) {
+  const auto end = [](const std::optional<std::int64_t>& e) { return e ? std::to_string(*e) : std::string(); };
+  return rule.pattern + (rule.first || rule.end ? "[" + end(rule.first) + ".." + end(rule.end) + "]" : "");
+}
+
 PlaceLines::PlaceLines(std::span<const PlaceRule> rules) {
   for (const PlaceRule& r : rules)
     lines_.push_back({TensorPattern(r.pattern), r.first || r.end, r.first.value_or(0), r.end.value_or(INT64_MAX)});

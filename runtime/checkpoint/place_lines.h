@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "runtime/checkpoint/tensor_pattern.h"
 
 namespace modelc {
+
+// The line's pattern with its range, as it is written: "model.layers[0..16]".
+std::string text_of(const PlaceRule& rule);
 
 class PlaceLines {
  public:

@@ -25,6 +25,15 @@ std::vector<std::byte> filled(DType dtype, std::int64_t count, double value) {
   return out;
 }
 
+// What reaches the devices before and after a step: several that act as one throw where one of them fails.
+template <class F> Status attempt(F&& f) {
+  try {
+    return f();
+  } catch (StepFailure& failure) { return std::move(failure.error); } catch (const std::bad_alloc&) {
+    return Error{"out-of-memory", "no memory is left for what a call begins with", {}, "split the prompt into smaller calls"};
+  }
+}
+
 }  // namespace
 
 Model::Model() = default;
@@ -132,23 +141,30 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
   }
   here.inputs.clear();
   here.outputs.clear();
-  std::size_t slot = 0;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Port& port = entry.inputs[i];
-    auto t = here.ports.get(slot++, port.desc->dtype, ports.shape_of(port));
-    if (!t) return std::move(t.error());
-    if (inputs[i].given) here.device->write(inputs[i].data, *t);
-    else here.device->write(filled(t->dtype, t->count(), *port.desc->default_value), *t);
-    here.inputs.push_back(*t);
-  }
-  for (const Port& port : entry.outputs) {
-    auto t = here.ports.get(slot++, port.desc->dtype, ports.shape_of(port));
-    if (!t) return std::move(t.error());
-    here.outputs.push_back(*t);
-  }
-
-  if (touched != nullptr)
-    if (Status s = state->begin(*touched); !s) return std::move(s.error());
+  const Status prepared = attempt([&]() -> Status {
+    std::size_t slot = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Port& port = entry.inputs[i];
+      auto t = here.ports.get(slot++, port.desc->dtype, ports.shape_of(port));
+      if (!t) return std::move(t.error());
+      if (inputs[i].given) here.device->write(inputs[i].data, *t);
+      else here.device->write(filled(t->dtype, t->count(), *port.desc->default_value), *t);
+      here.inputs.push_back(*t);
+    }
+    for (const Port& port : entry.outputs) {
+      auto t = here.ports.get(slot++, port.desc->dtype, ports.shape_of(port));
+      if (!t) return std::move(t.error());
+      here.outputs.push_back(*t);
+    }
+    return touched != nullptr ? state->begin(*touched) : Status();
+  });
+  if (!prepared) return prepared.error();
+  const auto put_back = [&] {
+    return attempt([&]() -> Status {
+      state->rollback(*touched);
+      return {};
+    });
+  };
   Status done;
   struct Running {
     bool& flag;
@@ -167,14 +183,15 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
                  {},
                  "split the prompt into smaller calls"};
   } catch (...) {                                          // a hook's own
-    if (touched != nullptr) state->rollback(*touched);
+    if (touched != nullptr) static_cast<void>(put_back());
     throw;
   }
   // Weights are read where their files are mapped.
   for (const auto& file : here.files)
     if (Status s = file->intact(); done && !s) done = std::move(s);
   if (touched != nullptr && done) state->commit(*touched, advances);
-  if (touched != nullptr && !done) state->rollback(*touched);
+  if (touched != nullptr && !done)
+    if (Status s = put_back(); !s) done.error().notes.push_back("and the state is not what it was: " + s.error().message);
   if (!done) return std::move(done.error());
 
   std::vector<HostView> results;

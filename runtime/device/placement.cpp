@@ -8,15 +8,6 @@
 #include "runtime/checkpoint/place_lines.h"
 
 namespace modelc {
-namespace {
-
-std::string text_of(const PlaceRule& r) {
-  std::string range;
-  if (r.first || r.end) range = "[" + (r.first ? std::to_string(*r.first) : "") + ".." + (r.end ? std::to_string(*r.end) : "") + "]";
-  return r.pattern + range;
-}
-
-}  // namespace
 
 Result<Placement> decide_placement(const ModuleTree& tree, std::span<const PlaceRule> rules, const std::string& rest) {
   const PlaceLines lines(rules);

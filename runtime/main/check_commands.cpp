@@ -17,7 +17,10 @@ int run_verify(const Options& o, const ModelFactory& factory) {
   auto report = verify(*loaded->model, o.expected, o.verify);
   if (!report) return fail(report.error());
   if (o.json) {
-    std::printf("%s\n", dump(report_json(*report)).c_str());
+    Json j = report_json(*report);
+    j.as_object()->set("device", Json(loaded->model->device().description()));
+    if (const std::string done = loaded->model->device().operations(); !done.empty()) j.as_object()->set("operations", Json(done));
+    std::printf("%s\n", dump(j).c_str());
   } else {
     std::printf("%s on %s\n%s", loaded->model->name(), loaded->model->device().description().c_str(),
                 report_text(*report, o.verify).c_str());

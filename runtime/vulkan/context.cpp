@@ -62,7 +62,12 @@ Result<std::vector<VkPhysicalDevice>> physical_devices(const Instance& instance)
                  "no Vulkan driver answers (" + name_of(r) + ")",
                  {},
                  "install a Vulkan driver (Debian: mesa-vulkan-drivers), or run on the CPU"};
-  return devices;
+  if (devices.size() < 2) return devices;
+  std::vector<DeviceDescription> all;
+  for (VkPhysicalDevice device : devices) all.push_back(describe(instance, device));
+  std::vector<VkPhysicalDevice> ordered;
+  for (const std::size_t i : order_devices(all)) ordered.push_back(devices[i]);
+  return ordered;
 }
 
 DeviceDescription describe(const Instance& instance, VkPhysicalDevice device) {

@@ -30,7 +30,7 @@ struct Context {
   Error failed(VkResult r, const std::string& doing) const;
 };
 
-// The devices of an instance, in Vulkan's order.
+// The devices of an instance, the first that are best (order_devices).
 Result<std::vector<VkPhysicalDevice>> physical_devices(const Instance& instance);
 DeviceDescription describe(const Instance& instance, VkPhysicalDevice device);
 

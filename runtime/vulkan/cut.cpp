@@ -23,6 +23,16 @@ std::int64_t fitting(std::size_t k, std::span<const std::int64_t> counts, std::s
   return most;
 }
 
+// Rows that together are not more work than one submission may have: whole workgroups of them where it can be, one at least.
+std::int64_t rows_of_work(const Dispatch& d, const DevicePlan& plan) {
+  if (plan.work == 0 || d.work <= plan.work || d.rows.count < 2) return std::max<std::int64_t>(d.rows.count, 1);
+  const auto each = std::max<std::int64_t>(static_cast<std::int64_t>(d.work / static_cast<std::uint64_t>(d.rows.count)), 1);
+  const std::int64_t fit = std::max<std::int64_t>(static_cast<std::int64_t>(plan.work) / each, 1);
+  const std::int64_t things = std::max<std::int64_t>(d.rows.items / d.rows.count, 1);             // of a row
+  const std::int64_t group = std::max<std::int64_t>(d.rows.of_group / things, 1);                 // rows of a workgroup
+  return fit > group ? fit / group * group : fit;
+}
+
 }  // namespace
 
 bool is_seen(std::int64_t at, std::int64_t bytes, const DevicePlan& plan) {
@@ -78,18 +88,15 @@ std::vector<Places> cut(std::span<const std::int64_t> sizes, std::span<const Wal
 
 std::vector<Dispatch> in_parts(const Dispatch& d, const DevicePlan& plan) {
   const auto seen = [&](const Binding& b) { return !b.tensor || is_seen(b.tensor.offset, b.bytes, plan); };
-  const std::int64_t most = d.rows.most > 0 ? d.rows.most : d.rows.count;
-  if (d.rows.count < 2 || (most >= d.rows.count && std::all_of(d.bindings.begin(), d.bindings.end(), seen))) return {};
+  const std::int64_t asked = d.rows.most > 0 ? d.rows.most : d.rows.count, most = std::min(rows_of_work(d, plan), asked);
+  if (d.rows.count < 2 || (d.rows.count <= most && std::all_of(d.bindings.begin(), d.bindings.end(), seen))) return {};
   std::vector<Walk> walks;
   for (const Binding& b : d.bindings) {
     if (!b.tensor || b.bytes == 0) continue;
     walks.push_back({b.tensor.offset, b.bytes - (d.rows.count - 1) * b.row_bytes, {b.row_bytes}});
   }
-  std::vector<RowPiece> pieces;
-  for (const Places& p : cut({&d.rows.count, 1}, walks, plan, Order::outer_first))
-    for (std::int64_t done = 0; done < p.count[0]; done += most) pieces.push_back({p.first[0] + done, std::min(most, p.count[0] - done)});
   std::vector<Dispatch> parts;
-  for (const auto& [first, n] : pieces) {
+  const auto add = [&](std::int64_t first, std::int64_t n) {
     Dispatch part = d;
     for (Binding& b : part.bindings) {
       if (!b.tensor || b.row_bytes == 0) continue;
@@ -102,7 +109,9 @@ std::vector<Dispatch> in_parts(const Dispatch& d, const DevicePlan& plan) {
     part.groups = d.groups_of(n);
     part.work = d.work / static_cast<std::uint64_t>(d.rows.count) * static_cast<std::uint64_t>(n);
     parts.push_back(std::move(part));
-  }
+  };
+  for (const Places& p : cut({&d.rows.count, 1}, walks, plan, Order::outer_first))
+    for (std::int64_t done = 0; done < p.count[0]; done += most) add(p.first[0] + done, std::min(most, p.count[0] - done));
   return parts;
 }
 

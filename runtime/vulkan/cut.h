@@ -1,5 +1,5 @@
 // What a binding cannot show at once, in parts that it can: a loop over axes is cut into blocks of places, each of which
-// touches few enough bytes of every tensor. Decided as plain data, once for all operations, and tested without a device.
+// touches few enough bytes of every tensor; and what would keep the device busy for too long, likewise. Decided as plain data, once for all operations, and tested without a device.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,9 @@ enum class Order : std::uint8_t { any, outer_first };      // outer_first: a blo
 // Blocks that hold every place once, in order; one where all is seen at once. Empty where one place is too much.
 std::vector<Places> cut(std::span<const std::int64_t> sizes, std::span<const Walk> walks, const DevicePlan& plan, Order order);
 
-// A dispatch in parts of its rows (Dispatch::Rows), in their order. None where it can be run as it is, and where one row is too much:
-// then it is refused where it is recorded, with its numbers.
+// A dispatch in parts of its rows (Dispatch::Rows), of which no binding shows too much, no submission has too much work (a row at least)
+// and none is more rows than the dispatch asks for. None where it can be run as it is, and where a binding does not show one row: then it
+// is refused where it is recorded, with its numbers.
 std::vector<Dispatch> in_parts(const Dispatch& d, const DevicePlan& plan);
 
 // Whether one binding shows so much of a tensor, from byte `at` of its buffer on.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "runtime/base/strings.h"
 #include "runtime/vulkan/shaders.h"
@@ -149,6 +150,19 @@ Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& op
   p.dispatches = d.kind == DeviceKind::discrete ? 1024 : 256;
   p.work = d.kind == DeviceKind::discrete ? std::uint64_t{200} << 30 : std::uint64_t{8} << 30;
   return p;
+}
+
+std::vector<std::size_t> order_devices(std::span<const DeviceDescription> all) {
+  const auto rank = [&](std::size_t i) {
+    constexpr DeviceKind best[] = {DeviceKind::discrete, DeviceKind::integrated, DeviceKind::virtual_gpu, DeviceKind::other,
+                                   DeviceKind::cpu};
+    const auto kind = std::find(std::begin(best), std::end(best), all[i].kind) - std::begin(best);
+    return std::pair(!plan_device(all[i]).ok(), kind);
+  };
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
+  return order;
 }
 
 DeviceMemory memory_of(const DeviceDescription& d, std::uint64_t host_available) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,10 @@ std::vector<std::string> feature_names();                  // what may be masked
 
 // Errors: "vulkan-device" with what is missing and what is needed.
 Result<DevicePlan> plan_device(const DeviceDescription& d, const PlanOptions& options = {});
+
+// The order in which devices are counted, vulkan:0 first: those that can be used before others, and of them discrete GPUs, integrated and
+// virtual ones, others, processors; of equals as Vulkan lists them. Places in the list that is given.
+std::vector<std::size_t> order_devices(std::span<const DeviceDescription> all);
 
 // The memory that tensors get: the heap of DevicePlan::device_type, of a device that cannot be used its largest own one. `free` is
 // what the driver says, else all; of a device that shares the machine's memory at most `host_available`, where that is known (not 0).

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -78,7 +79,8 @@ std::optional<std::vector<std::byte>> unpack_cache(const DeviceDescription& d, s
 
 Pipelines::Pipelines(const Context& c) : c_(c) {
   std::vector<std::byte> initial;
-  if (const std::string path = cache_file(c.description); !path.empty()) {
+  std::error_code none;                                    // a pipe that somebody put there would be waited for
+  if (const std::string path = cache_file(c.description); !path.empty() && std::filesystem::is_regular_file(path, none)) {
     std::ifstream file(path, std::ios::binary | std::ios::ate);
     const auto size = file ? static_cast<std::int64_t>(file.tellg()) : -1;
     if (size > 0 && size < static_cast<std::int64_t>(largest_cache)) {

@@ -84,9 +84,13 @@ bool Recorder::check(VkResult r, const char* doing) {
   if (r == VK_SUCCESS) return true;
   if (r == VK_ERROR_DEVICE_LOST) lost_ = true;
   Error e = c_.failed(r, doing);
-  if (!last_.empty()) e.notes.push_back("the last operation was " + last_ + ", number " + grouped(counts.dispatches));
+  note_last(e);
   fail(std::move(e));
   return false;
+}
+
+void Recorder::note_last(Error& e) const {
+  if (!last_.empty()) e.notes.push_back("the last operation was " + last_ + ", number " + grouped(counts.dispatches));
 }
 
 bool Recorder::usable() {

@@ -50,6 +50,8 @@ class Recorder {
     if (!failure_) failure_ = std::move(e);
   }
   bool lost() const { return lost_; }
+  // Adds to a failure what was done last, where something was.
+  void note_last(Error& e) const;
 
   std::int64_t fail_submit = 0;                            // for tests: the k-th submission from now on fails; 0: none
   bool replay = true;                                      // false: everything is recorded each time

@@ -82,7 +82,10 @@ std::string VulkanDevice::operations() const {
 
 Result<const Buffer*> VulkanDevice::allocate(std::int64_t size) {
   auto b = memory_.allocate(size, this);
-  if (!b) return std::move(b.error());
+  if (!b) {
+    recorder_->note_last(b.error());
+    return std::move(b.error());
+  }
   return static_cast<const Buffer*>(*b);
 }
 
@@ -132,6 +135,7 @@ Tensor VulkanDevice::scratch(std::size_t k, DType dtype, Shape shape) {
     b = nullptr;
     auto fresh = memory_.allocate(std::max<std::int64_t>(t.size(), 1), this);
     if (!fresh) {
+      recorder_->note_last(fresh.error());
       recorder_->fail(std::move(fresh.error()));
       return {};
     }

@@ -103,6 +103,18 @@ void main() {
 GLSL
 sed 's/#version 450/#version 450\n#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require/' "$work/custom/counted.comp" > "$work/custom/wide.comp"
 expect "operations by their shaders" 0 "2 passed, 0 failed" -- "$modelc" test "$work/custom/m.model"
+# By chance: other shapes than those that its author thought of.
+cp -r "$work/custom" "$work/chance"
+sed -i '/^test "two results"/,$d' "$work/chance/m.model"
+echo 'test "by chance" { op halves  same reference, cpu, vulkan within 1e-5 }
+test "by chance, beside numbers" { op counted  input k = [4, 0, 2]  same reference, cpu, vulkan within 1e-5 }' >> "$work/chance/m.model"
+expect "their shaders on shapes by chance" 0 "2 passed, 0 failed" -- "$modelc" test "$work/chance/m.model"
+for folder in custom chance; do
+  cp -r "$work/$folder" "$work/short-$folder"
+  sed -i 's/if (i >= lead \* n) return;/if (i >= min(lead * n, 105u)) return;/' "$work/short-$folder/halves.comp"
+done
+expect "one that is right for the given sizes alone" 0 "2 passed, 0 failed" -- "$modelc" test "$work/short-custom/m.model"
+expect "is found by others" 1 "1 passed, 1 failed" "with inputs by chance, x [" "vulkan against the reference" -- "$modelc" test "$work/short-chance/m.model"
 cp -r "$work/custom" "$work/other"
 sed -i 's/up\[i\] = T(s + /up[i] = T(s - /' "$work/other/halves.comp"
 expect "a shader that computes something else is found" 1 "1 passed, 1 failed" "vulkan against" -- "$modelc" test "$work/other/m.model"

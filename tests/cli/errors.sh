@@ -237,6 +237,32 @@ once "a loop inside a loop" "error[E0501]: a loop inside a loop" "$modelc" build
 sed 's/^    context 8/    context 8  checkpoint safetensors { one_of { a { one_of { b {} d {} } }  e {} } }/' "$work/loops.model" > "$work/sets.model"
 once "a one_of within a one_of" "error[E0351]: a \`one_of\` within a \`one_of\`" "$modelc" check "$work/sets.model" --config "$work/n.json"
 
+# ---- what computes together is on one device
+place() { awk '/^test/ && ++n > 1 { exit } 1' "$llama" | sed "s/^    shard {.*/&\n    place { $1 }/" > "$work/placed.model"; }
+place '"model.layers.1.self_attn.q_proj": gpu(0)    "**": cpu(0)'
+line=$(grep -n 'place {' "$work/placed.model" | cut -d: -f1)
+for command in check build; do
+  extra=(); [ $command = build ] && extra=(-o "$work/torn")
+  expect "$command: a product on two devices" 1 "error[E0433]" "\`model.layers.1.self_attn\` computes one product" "placed.model:$line:13" \
+    "q_proj.weight is on vulkan:0, by" "k_proj.weight is on cpu, by" "as a whole" -- "$modelc" $command "$work/placed.model" --checkpoint "$tiny" ${extra[@]+"${extra[@]}"}
+done
+[ ! -e "$work/torn" ] && pass "and nothing is written" || fail "and nothing is written"
+expect "by --device" 2 "error[E0608]" "\`model.layers.0.mlp\` computes one product" "up_proj.weight is on vulkan:0, by" -- "$modelc" run "$llama" \
+  --checkpoint "$tiny" --tokens 1 --device "model.layers.0.mlp.up_proj=vulkan:0,cpu"
+cat > "$work/apart.model" <<'MODEL'
+language 1
+config C { n: dim }
+module Shifted(n: dim) { param gain: [n]  param bias: [n]  forward(x: [tokens, n]) -> [tokens, n] { return x * gain + bias } }
+model M(c: C) {
+    norm: Shifted(c.n)
+    forward(x: [tokens, c.n]) -> [tokens, c.n] { return norm(x) }
+    place { "**.gain": gpu(0) }
+}
+MODEL
+expect "weights of one module" 1 "error[E0433]" "\`norm\` has weights on several devices" "norm.bias is on cpu, as no line names it" "apart.model:7:13" -- "$modelc" check "$work/apart.model" --config "$work/n.json"
+place 'model.layers[0..1]: gpu(0)    lm_head: gpu(1)    "**": cpu(0)'
+expect "whole modules are no mistake" 0 "Llama:" -- "$modelc" check "$work/placed.model" --checkpoint "$tiny"
+
 # Twenty messages, then a count; of names and of syntax.
 { printf 'language 1\nconfig C { d: dim }\nmodel M(c: C) {\n'; for i in $(seq 50); do echo "    let a$i = c.e$i"; done
   printf '    forward(x: [tokens, c.d]) { return x }\n}\n'; } > "$work/fifty.model"

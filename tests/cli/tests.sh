@@ -23,10 +23,25 @@ only_op 'op grown  input x = linspace(-8, 8, 960)  same reference, cpu within 0'
 expect "a bound that f32 cannot keep fails" 1 "cpu against the reference: verify ends with status 1" -- "$modelc" test "$work/exact.model"
 only_op 'op doubled  input x = [[1, 2]]  input b = [1, 2]  same reference, vulkan within 1e-6' vulkan
 expect "what nothing here can run is no pass" 0 "SKIP    t" "skipped: vulkan" "0 passed, 0 failed, 1 skipped" -- "$modelc" test "$work/vulkan.model"
-only_op 'op doubled  input x = [1, 2]  same reference, cpu within 1e-6' missing
+only_op 'op doubled  input x = [1, 2]  expect "numbers.safetensors" within 1e-6' missing
 expect "an input that is missing" 1 "error[E0313]" '`b` of `doubled` is given no numbers' "declared here" -- "$modelc" test "$work/missing.model"
 only_op 'op doubled  input x = [1, 2]  input b = [1, 2]  input y = 3  same reference, cpu within 1e-6' unknown
 expect "an input that is none" 1 'has no input `y`' -- "$modelc" test "$work/unknown.model"
+# Inputs without numbers are drawn, of sizes by chance; what is given says the sizes that it names.
+only_op 'op doubled  same reference, cpu within 1e-6' drawn
+expect "inputs by chance" 0 "1 passed, 0 failed" -- "$modelc" test "$work/drawn.model"
+only_op 'op parts  same reference, cpu within 1e-6' drawn_index
+expect "whole numbers by chance, below their bound" 0 "1 passed, 0 failed" -- "$modelc" test "$work/drawn_index.model"
+only_op 'op kept  input result = linspace(0, 3, 9)  same reference, cpu within 0' drawn_flags
+expect "flags by chance, as many as there are numbers given" 0 "1 passed, 0 failed" -- "$modelc" test "$work/drawn_flags.model"
+only_op 'op doubled  input b = [1, 2, 3]  same reference, cpu within -1' drawn_rest
+expect "what is wrong for them names their sizes" 1 "with inputs by chance, x [" "3]: cpu against the reference" -- "$modelc" test "$work/drawn_rest.model"
+only_op 'op pairs  same reference, cpu within 1e-6' drawn_odd
+sed -i 's/^op grown/op pairs(x: [n]) -> [ceil_div(n, 2)] { reference x[0..n by 2] }\n&/' "$work/drawn_odd.model"
+expect "a result whose size goes by theirs" 0 "1 passed, 0 failed" -- "$modelc" test "$work/drawn_odd.model"
+only_op 'op full  same reference, cpu within 1e-6' drawn_full
+sed -i 's/^op grown/op full(x: [n, 4000 * n * n * n * n]) -> [n, 4000 * n * n * n * n] { reference x }\n&/' "$work/drawn_full.model"
+expect "sizes that are too many are said" 1 "sizes that are drawn for the test make this" "input name" -- "$modelc" test "$work/drawn_full.model"
 only_op 'op duobled  input x = [1, 2]  same reference, cpu within 1e-6' misspelt
 expect "an operation that is none" 1 'did you mean `doubled`?' -- "$modelc" test "$work/misspelt.model"
 only_op 'op doubled  input x = linspaze(1, 2, 3)  input b = [1, 2]  same reference, cpu within 1e-6' name

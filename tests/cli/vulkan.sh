@@ -57,8 +57,26 @@ for without in subgroup storage16,storage8 float16,int8,int16 subgroup,float16,i
 done
 expect "a feature that nobody knows" 1 "sub_group" "known are" -- env MODELC_VULKAN_WITHOUT=sub_group "$modelc" verify $llama --checkpoint examples/tiny \
   --expected examples/tiny/expected.safetensors --backend vulkan
+# The file of pipelines: another's bytes, a part of it, and what is no file at all.
+cached=(timeout 300 env MODELC_CACHE="$work/cache" "$modelc" verify $llama --checkpoint $tiny --expected $tiny/expected.safetensors --within 1e-4 --backend vulkan)
+expect "a file of pipelines is written" 0 passed -- "${cached[@]}"
+pipelines=$(echo "$work"/cache/vulkan-*.pipelines)
+cp "$pipelines" "$work/pipelines"
+for what in noise part nothing pipe; do
+  rm -f "$pipelines"
+  case $what in
+    noise) head -c 5000 /dev/urandom > "$pipelines" ;;
+    part) head -c 50 "$work/pipelines" > "$pipelines" ;;
+    nothing) : > "$pipelines" ;;
+    pipe) mkfifo "$pipelines" ;;
+  esac
+  expect "pipelines: $what in its place" 0 passed -- "${cached[@]}"
+  if [ -f "$pipelines" ] && [ "$(head -c 8 "$pipelines")" = modelcVK ]; then pass "and it is written anew"; else fail "and it is written anew" "$(ls -l "$pipelines")"; fi
+done
 expect "every step recorded anew" 0 passed " 0 of them recorded before" -- "$modelc" verify $llama --checkpoint examples/tiny \
   --expected examples/tiny/expected.safetensors --backend vulkan --no-device-graph
+expect "what ran where, for a program" 0 '"operations":"' " dispatches" '"device":"Vulkan' -- "$modelc" verify $llama --checkpoint examples/tiny \
+  --expected examples/tiny/expected.safetensors --backend vulkan --json
 expect "in chunks of 5" 0 passed "on Vulkan" -- "$modelc" verify $llama --checkpoint examples/llama/fixtures/llama-batch \
   --expected examples/llama/fixtures/llama-batch/expected.safetensors --chunk 5 --backend vulkan
 expect "a wrong checkpoint is found" 1 FAILED "first stage that differs: model.embed_tokens" -- "$modelc" verify $llama --backend vulkan \

@@ -1,6 +1,12 @@
 // Calls: arguments, batches and states that do not fit, and that a failed call leaves the state as it was.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 #include <thread>
 
+#include "runtime/device/device_set.h"
+#include "runtime/device/module_tree.h"
 #include "runtime/kv_cache/kv_cache.h"
 #include "tests/runtime/device/llama_support.h"
 
@@ -8,6 +14,29 @@ using namespace modelc;
 using namespace modelc::test;
 
 namespace {
+
+// A model of one state and nothing else.
+class Keeper final : public Model {
+ public:
+  explicit Keeper(std::int64_t size) : kept_{.kind = StateSlot::Kind::ring, .sizes = {size}} {}
+  const char* type_name() const override { return "Keeper"; }
+  void members(MemberVisitor& v) override { v.state("kept", kept_); }
+  std::span<const EntryDesc> entries() const override { return entries_; }
+  std::int64_t context() const override { return 16; }
+  std::int64_t arena_bytes(const StepSizes&) const override { return 64; }
+  Status load(const LoadOptions& options) { return load_weights(CheckpointIndex{}, CheckpointRulesData{}, options); }
+  Status call(State& state) {
+    const Segment s{0, 1};
+    const Batch batch = good(Batch::make(state, {&s, 1}, Outputs::last));
+    auto results = enter(0, &state, &batch, {});
+    return results ? Status() : Status(results.error());
+  }
+
+ private:
+  void run(int, Step&, std::span<const Tensor>, std::span<const Tensor>) const override {}
+  std::vector<EntryDesc> entries_ = {{.name = "forward"}};
+  StateSlot kept_;
+};
 
 Batch one_batch(const State& state, std::int64_t tokens, Outputs outputs = Outputs::last) {
   const Segment s{0, tokens};
@@ -293,3 +322,31 @@ TEST_CASE("without a batch the inputs bind the axes; inputs with a default may b
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().message == "Plain.forward: x has shape [1, 3], expected [tokens, 2] = [1, 2]");
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)             // which take address space themselves
+TEST_CASE("memory that one of several devices lacks for what a call begins with is an error, and later calls work") {
+  Keeper keeper(std::int64_t{16} << 20);                   // of four bytes
+  LoadOptions options;
+  options.devices = {{"a", good(open_cpu({.threads = 1}))}, {"b", good(open_cpu({.threads = 1}))}};
+  // A set, whose first member is not the state's: what a call keeps of it is asked for there, and then where the state is.
+  options.device = std::make_shared<DeviceSet>(
+      std::vector<DeviceSet::Member>{{"a", options.devices.at("a")}, {"b", options.devices.at("b")}});
+  REQUIRE(keeper.load(options).ok());
+  ModuleTree(keeper).states()[0].slot->member = 1;
+  auto state = good(keeper.new_state());
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  const rlimit bounded = {pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) + (std::uint64_t{96} << 20), before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_AS, &bounded) == 0);
+  const Status failed = keeper.call(*state);
+  REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+  REQUIRE_FALSE(failed.ok());
+  CHECK(failed.error().kind == "out-of-memory");
+  CHECK(contains(failed.error().text(), "on b, for values that come from another device"));
+  CHECK(state->length(0) == 0);
+  CHECK(keeper.call(*state).ok());
+  CHECK(state->length(0) == 1);
+}
+#endif

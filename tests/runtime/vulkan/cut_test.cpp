@@ -180,3 +180,44 @@ TEST_CASE("a dispatch in parts: each has its rows of the tensors, is told how ma
   whole.bindings = {binding(x, 0, 60000, 2000)};
   CHECK(in_parts(whole, plan).empty());
 }
+
+TEST_CASE("a dispatch that is more work than a submission may have: parts of whole workgroups, every row once") {
+  DevicePlan plan = small_plan();
+  plan.binding_bytes = 1 << 20;
+  Buffer x;
+  // 1,000 rows of 64 bytes, 32 of them a workgroup, 3 times over: 96 workgroups of a million multiplications.
+  Dispatch d;
+  d.in_rows(1000).bind({&x, 128, DType::f32, {1000, 16}}, 64000, true, true).of_rows().push_rows().spread(1000, 32, 3, 64, 1'000'000);
+  CHECK(in_parts(d, plan).empty());                        // no bound
+  plan.work = d.work;
+  CHECK(in_parts(d, plan).empty());
+  for (const std::uint64_t work : {d.work - 1, d.work / 2, d.work / 7, std::uint64_t{3'000'000}}) {
+    CAPTURE(work);
+    plan.work = work;
+    const auto parts = in_parts(d, plan);
+    REQUIRE(parts.size() >= d.work / work);
+    CHECK(parts.size() <= d.work / work * 2 + 1);
+    std::int64_t next = 0;
+    for (const Dispatch& p : parts) {
+      CHECK(p.work <= work);
+      CHECK(p.bindings[0].tensor.offset == 128 + next * 64);
+      CHECK(p.arguments[0] == p.rows.count);
+      next += p.rows.count;
+      CHECK((next == 1000 || p.rows.count % 32 == 0));
+    }
+    CHECK(next == 1000);
+  }
+  // A row that is too much by itself is run alone; what is seen in parts is cut further.
+  plan.work = 10;
+  CHECK(in_parts(d, plan).size() == 1000);
+  plan.binding_bytes = 8192;
+  plan.work = d.work / 20;
+  const auto both = in_parts(d, plan);
+  std::int64_t rows = 0;
+  for (const Dispatch& p : both) {
+    CHECK(p.work <= plan.work);
+    CHECK(is_seen(p.bindings[0].tensor.offset, p.bindings[0].bytes, plan));
+    rows += p.rows.count;
+  }
+  CHECK(rows == 1000);
+}

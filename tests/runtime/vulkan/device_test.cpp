@@ -1,9 +1,12 @@
 // A device itself: memory, limits, failures. Where no driver is, these say SKIPPED. What its kernels compute is tested
 // with the CPU's, in tests/runtime/cpu.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <numeric>
 #include <vector>
 
@@ -111,6 +114,41 @@ TEST_CASE("a tensor over the device's limit is refused with the limit, and the d
   CHECK(huge.error().message.find("1,125,899,906,842,624") != std::string::npos);
   CHECK(read(*d, tensor(*d, {3}, ramp(3))) == ramp(3));
 }
+
+#if !defined(__SANITIZE_ADDRESS__)                         // which takes address space itself
+TEST_CASE("memory that runs out is said with the heaps, what is in use and the last operation, and the device goes on") {
+  const auto d = open();
+  if (!d) return;
+  // A software driver's memory is the process's, which can be bounded.
+  if (d->description().find("llvmpipe") == std::string::npos) return void(std::printf("SKIPPED: the device's memory is its own\n"));
+  const Tensor x = tensor(*d, {3}, ramp(3)), y = tensor(*d, {3});
+  d->rms_norm(x, {}, {1e-5F, 0}, y);
+  REQUIRE(d->finish().ok());
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlimit bounded = {pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) + (std::uint64_t{600} << 20), before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_AS, &bounded) == 0);
+  std::vector<const Buffer*> taken;
+  std::optional<Error> wrong;
+  for (int i = 0; i < 20 && !wrong; ++i) {
+    auto b = d->allocate(std::int64_t{200} << 20);
+    if (b) taken.push_back(*b);
+    else wrong = std::move(b.error());
+  }
+  REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+  REQUIRE(wrong.has_value());
+  CHECK(!taken.empty());
+  CHECK(wrong->kind == "out-of-memory");
+  const std::string text = wrong->text();
+  CAPTURE(text);
+  for (const char* said : {"are in use)", "heap 0: ", "the last operation was rms_norm", "a smaller model"}) CHECK(text.find(said) != std::string::npos);
+  CHECK(read(*d, x) == ramp(3));
+  for (const Buffer* b : taken) d->free(b);
+  CHECK(d->allocate(std::int64_t{200} << 20).ok());
+}
+#endif
 
 TEST_CASE("more of a tensor than a binding shows: rows are split, what cannot be is an error, and the device goes on") {
   const auto d = open({.binding_bytes = 64 * 1024});

@@ -113,6 +113,23 @@ TEST_CASE("the least device: small blocks, no subgroups, whole alignment") {
   CHECK(p->row_group <= 128);
 }
 
+TEST_CASE("vulkan:0 is the best that is there: a discrete card before others, a processor last, what cannot be used behind all") {
+  const auto named = [](const char* name, DeviceKind kind, std::uint32_t minor = 3) {
+    DeviceDescription d = discrete();
+    d.name = name;
+    d.kind = kind;
+    d.version_minor = minor;
+    return d;
+  };
+  const std::vector<DeviceDescription> all = {
+      named("llvmpipe", DeviceKind::cpu),          named("old card", DeviceKind::discrete, 1), named("virtual", DeviceKind::virtual_gpu),
+      named("in the chip", DeviceKind::integrated), named("card", DeviceKind::discrete),        named("second card", DeviceKind::discrete)};
+  std::vector<std::string> order;
+  for (const std::size_t i : order_devices(all)) order.push_back(all[i].name);
+  CHECK(order == std::vector<std::string>{"card", "second card", "in the chip", "virtual", "llvmpipe", "old card"});
+  CHECK(order_devices({}).empty());
+}
+
 TEST_CASE("subgroups of every size; without full ones, or masked, none") {
   for (const std::uint32_t size : {4u, 8u, 16u, 32u, 64u, 128u}) {
     CAPTURE(size);
