@@ -187,7 +187,7 @@ Result<HeldModel> ModelSizes::on(const Device& device, bool fast) const {
   }
   for (const State& s : states_) {
     StateSlot slot = s.slot;
-    if (fast && slot.kind == StateSlot::Kind::kv_cache) slot.dtype = slot.kept;
+    if (fast && slot.narrows()) slot.dtype = slot.kept;
     const auto bytes = device.state_bytes(slot, context_, 1);
     if (!bytes) {
       Error e = bytes.error();

@@ -272,6 +272,10 @@ class Builder {
             in(n, 3), in(n, 4), n.causal, n.scale,  n.softcap,
             n.window, out(0)};
         break;
+      case NodeKind::attend_latent:
+        s.kind = plan::AttendLatent{in(n, 0), in(n, 1), n.member, plan::BatchRef{}, d_.values[d_.root(n.weights[0])].member,
+                                    n.causal, n.scale,  out(0)};
+        break;
       case NodeKind::map: {
         plan::MapKernel k = n.kernel;
         for (const auto& v : n.in) k.inputs.push_back(input_name(*v));

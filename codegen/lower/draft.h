@@ -47,6 +47,7 @@ enum class NodeKind : std::uint8_t {
   rope,
   append,
   attend,
+  attend_latent,
   map,
   fill,
   call,
@@ -68,7 +69,7 @@ struct Node {
   std::vector<std::optional<ValueIndex>> in;
   std::vector<ValueIndex> out;
 
-  // linear*: `in` is x, then residual or nothing; weights and biases below, one per block.
+  // linear*: `in` is x, then residual or nothing; weights and biases below, one per block. experts, attend_latent: the matrices.
   std::vector<ValueIndex> weights;
   std::vector<std::optional<ValueIndex>> biases;
   std::vector<std::string> inner;                // linear_map, linear_add: traced names of the products

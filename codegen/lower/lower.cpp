@@ -54,6 +54,13 @@ class Roles {
                                  w->member),
                      where});
   }
+  void matrix_only(const std::string& member, const char* is, const graph::Where& where) {
+    const auto ref = graph::find_member(m_, owner_, member);
+    const graph::WeightDecl* decl = ref ? graph::weight_of(m_, *ref) : nullptr;
+    if (decl && decl->role == graph::WeightRole::vector)
+      to_.push_back(
+          {fmt::format("weight `{}` {} here and is read as numbers elsewhere: not carried out by the C++ backend yet", member, is), where});
+  }
   void check_kind(const plan::Map& k, const graph::Where& w) {
     for (const auto& i : k.inputs) vector_only(i, w);
   }
@@ -76,15 +83,10 @@ class Roles {
   }
   void check_kind(const plan::Experts& k, const graph::Where& w) {
     for (const plan::Operand* o : {&k.x, &k.gate_bias, &k.up_bias, &k.down_bias}) vector_only(*o, w);
-    for (const std::string* m : {&k.gate, &k.up, &k.down}) {
-      const auto ref = graph::find_member(m_, owner_, *m);
-      const graph::WeightDecl* decl = ref ? graph::weight_of(m_, *ref) : nullptr;
-      if (decl && decl->role == graph::WeightRole::vector)
-        to_.push_back({fmt::format("weight `{}` holds experts here and is read as numbers elsewhere: not carried out by the "
-                                   "C++ backend yet",
-                                   *m),
-                       w});
-    }
+    for (const std::string* m : {&k.gate, &k.up, &k.down}) matrix_only(*m, "holds experts", w);
+  }
+  void check_kind(const plan::AttendLatent& k, const graph::Where& w) {
+    vector_only(k.q_nope, w), vector_only(k.q_rope, w), matrix_only(k.up, "is a matrix", w);
   }
   void check_kind(const plan::Copy& k, const graph::Where& w) { vector_only(k.from, w); }
   void check_kind(const plan::TakeRows& k, const graph::Where& w) { vector_only(k.x, w); }

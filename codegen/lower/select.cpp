@@ -137,7 +137,9 @@ class Selector {
   // ", with a LatentCache": a state that the runtime has no memory for.
   std::string other_state(const graph::Op& op) const {
     for (const graph::StateDecl& s : d_.owner->states)
-      if (s.name == op.member && s.kind != graph::StateKind::kv_cache) return fmt::format(", with a {}", graph::language_name(s.kind));
+      if (s.name == op.member && s.kind != graph::StateKind::kv_cache &&
+          !(op.kind == OpKind::append && s.kind == graph::StateKind::latent_cache))
+        return fmt::format(", with a {}", graph::language_name(s.kind));
     return "";
   }
 
@@ -224,6 +226,19 @@ class Selector {
     n.scale = graph::real_attr(op, "scale", 1);
     n.softcap = graph::real_attr(op, "softcap", 0);
     n.window = graph::integer_attr(op, "window", 0);
+    n.out.push_back(result(op));
+    nodes.push_back(std::move(n));
+  }
+
+  void attend_latent(const graph::Op& op, std::vector<Node>& nodes) {
+    const ValueIndex up = *operand(op, 3);
+    if (d_.values[up].source != DraftValue::Source::weight) return unsupported(op, ": `up` is computed, and not a weight");
+    Node n = node(op, NodeKind::attend_latent);
+    n.member = op.member;
+    n.in = {operand(op, 0), operand(op, 1)};
+    n.weights = {up};
+    n.causal = graph::string_attr(op, "mask", "causal") == "causal";
+    n.scale = graph::real_attr(op, "scale", 1);
     n.out.push_back(result(op));
     nodes.push_back(std::move(n));
   }
@@ -448,6 +463,7 @@ class Selector {
       }
       case OpKind::linear: return linear(op, nodes);
       case OpKind::attend: return attend(op, nodes);
+      case OpKind::attend_latent: return attend_latent(op, nodes);
       case OpKind::take: return take(op, nodes);
       case OpKind::arange:
       case OpKind::tensor_literal:

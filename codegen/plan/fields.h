@@ -59,6 +59,11 @@ template <class V, As<Attend> S> void fields(V& v, S& s) {
   v("q", q), v("state", state), v("k", k), v("v", value), v("at", at), v("sinks", sinks), v("keep", keep);
   v("causal", causal), v("scale", scale), v("softcap", softcap), v("window", window), v("out", out);
 }
+template <class V, As<AttendLatent> S> void fields(V& v, S& s) {
+  auto& [q_nope, q_rope, state, at, up, causal, scale, out] = s;
+  v("q_nope", q_nope), v("q_rope", q_rope), v("state", state), v("at", at), v("up", up);
+  v("causal", causal), v("scale", scale), v("out", out);
+}
 template <class V, As<Map> S> void fields(V& v, S& s) {
   auto& [kernel, inputs, out] = s;
   v("kernel", kernel), v("inputs", inputs), v("out", out);

@@ -165,6 +165,16 @@ struct Attend {
   std::int64_t window = 0;
   Operand out;
 };
+// Over a LatentCache. `up` is a matrix: a member path, no operand.
+struct AttendLatent {
+  Operand q_nope, q_rope;
+  std::string state;
+  Operand at;
+  std::string up;
+  bool causal = true;
+  double scale = 1;
+  Operand out;
+};
 struct Map {
   KernelId kernel;
   std::vector<Operand> inputs;
@@ -275,8 +285,9 @@ struct Repeat {
   std::vector<Carried> carried;
   std::vector<Step> body;
 };
-using StepKind = std::variant<Linear, LinearAdd, LinearMap, Take, TakeRows, RmsNorm, AddRmsNorm, LayerNorm, Rope, Append, Attend, Map, Copy,
-                              Rearrange, Reduce, Route, Experts, Conv, CausalConv1d, SsdScan, GatedDelta, Fill, Call, Custom, Repeat>;
+using StepKind = std::variant<Linear, LinearAdd, LinearMap, Take, TakeRows, RmsNorm, AddRmsNorm, LayerNorm, Rope, Append, Attend,
+                              AttendLatent, Map, Copy, Rearrange, Reduce, Route, Experts, Conv, CausalConv1d, SsdScan, GatedDelta, Fill,
+                              Call, Custom, Repeat>;
 // A value that the step has made is rounded to a type, in place, where the model runs by its `policy` (mode fast); in exact
 // arithmetic it stays as it is.
 struct Rounding {

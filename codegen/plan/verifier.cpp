@@ -1,6 +1,7 @@
 #include "codegen/plan/verifier.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -26,6 +27,8 @@ enum class Need {
 };
 
 class Verifier {
+  using enum graph::StateKind;
+
  public:
   Verifier(const Program& p, std::vector<std::string>& problems) : p_(p), problems_(problems) {}
 
@@ -204,11 +207,13 @@ class Verifier {
     if (exact ? takes != inputs : takes > inputs)
       problem(fmt::format("the kernel {} takes {} inputs, not {}", p_.kernels[id.index].name, takes, inputs));
   }
-  void state(const std::string& path, const Operand& at, graph::StateKind kind) {
+  void state(const std::string& path, const Operand& at, std::initializer_list<graph::StateKind> kinds) {
     if (path.empty()) return problem("no state is named");
+    std::vector<std::string_view> taken;
+    for (const graph::StateKind kind : kinds) taken.push_back(graph::language_name(kind));
     for (const graph::MemberRef& ref : members(path, graph::MemberKind::state, "state"))
-      if (const graph::StateDecl* s = graph::state_of(*p_.graph, ref); s->kind != kind)
-        problem(fmt::format("{} is a {}, and no {}", path, graph::language_name(s->kind), graph::language_name(kind)));
+      if (const graph::StateDecl* s = graph::state_of(*p_.graph, ref); std::find(kinds.begin(), kinds.end(), s->kind) == kinds.end())
+        problem(fmt::format("{} is a {}, and no {}", path, graph::language_name(s->kind), fmt::join(taken, " or ")));
     operand(at, Need::batch, "at");
   }
 
@@ -232,15 +237,19 @@ class Verifier {
   void step(const AddRmsNorm& s) { value(s.x, "x"), value(s.y, "y"), may(s.w, "w"), out(s.sum, "sum"), out(s.out, "out"); }
   void step(const LayerNorm& s) { value(s.x, "x"), may(s.w, "w"), may(s.b, "b"), out(s.out, "out"); }
   void step(const Rope& s) { value(s.x, "x"), value(s.cos, "cos"), value(s.sin, "sin"), out(s.out, "out"); }
-  void step(const Append& s) { value(s.k, "k"), value(s.v, "v"), state(s.state, s.at, graph::StateKind::kv_cache); }
+  void step(const Append& s) { value(s.k, "k"), value(s.v, "v"), state(s.state, s.at, {kv_cache, latent_cache}); }
   void step(const Attend& s) {
     value(s.q, "q");
     if (s.state.empty()) value(s.k, "k"), value(s.v, "v"), operand(s.at, Need::optional_batch, "at");
-    else state(s.state, s.at, graph::StateKind::kv_cache);
+    else state(s.state, s.at, {kv_cache});
     if (!s.state.empty() && !(std::holds_alternative<Absent>(s.k) && std::holds_alternative<Absent>(s.v)))
       problem("keys and values are given, and come from a state");
     if (!std::holds_alternative<Absent>(s.keep) && !std::holds_alternative<Absent>(s.at)) problem("`keep` is of rectangular sequences");
     may(s.sinks, "sinks"), may(s.keep, "keep"), out(s.out, "out");
+  }
+  void step(const AttendLatent& s) {
+    value(s.q_nope, "q_nope"), value(s.q_rope, "q_rope"), state(s.state, s.at, {latent_cache});
+    weight(s.up), out(s.out, "out");
   }
   void step(const Map& s) {
     kernel(s.kernel, s.inputs.size(), true);
@@ -265,15 +274,15 @@ class Verifier {
   }
   void step(const Conv& s) { value(s.x, "x"), value(s.w, "w"), may(s.b, "b"), out(s.out, "out"); }
   void step(const CausalConv1d& s) {
-    value(s.x, "x"), value(s.w, "w"), may(s.b, "b"), state(s.state, s.at, graph::StateKind::ring), out(s.out, "out");
+    value(s.x, "x"), value(s.w, "w"), may(s.b, "b"), state(s.state, s.at, {ring}), out(s.out, "out");
   }
   void step(const SsdScan& s) {
     value(s.x, "x"), value(s.dt, "dt"), value(s.a, "a"), value(s.b, "b"), value(s.c, "c"), value(s.d, "d");
-    state(s.state, s.at, graph::StateKind::recurrent), out(s.out, "out");
+    state(s.state, s.at, {recurrent}), out(s.out, "out");
   }
   void step(const GatedDelta& s) {
     value(s.q, "q"), value(s.k, "k"), value(s.v, "v"), value(s.decay, "decay"), value(s.beta, "beta");
-    state(s.state, s.at, graph::StateKind::recurrent), out(s.out, "out");
+    state(s.state, s.at, {recurrent}), out(s.out, "out");
   }
   void step(const Fill& s) { out(s.out, "out"); }
   void step(const Call& s) {

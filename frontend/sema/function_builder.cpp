@@ -275,7 +275,9 @@ void FunctionBuilder::note_uses(OpKind kind, const std::vector<Operand>& operand
     const ValueInfo& known = infos_[operands[i].id->index];
     if (known.owner == nullptr) continue;
     WeightUse& use = known.owner->weight_uses[known.weight];
-    const bool product = kind == OpKind::moe ? i >= 3 && i <= 5 : (kind == OpKind::linear || kind == OpKind::matmul) && i == 1;
+    const bool product = kind == OpKind::moe             ? i >= 3 && i <= 5
+                         : kind == OpKind::attend_latent ? i == 3
+                                                         : (kind == OpKind::linear || kind == OpKind::matmul) && i == 1;
     if (product) use.product = true;
     else if (kind == OpKind::take && i == 0) use.rows = true;
     else use.other = true;

@@ -79,7 +79,7 @@ class Instance final : public NameSource {
 
 // How a weight is used by all functions that reach it.
 struct WeightUse {
-  bool product = false;                      // the second operand of linear or matmul
+  bool product = false;                      // a matrix of a product: of linear, matmul, moe, attend_latent
   bool rows = false;                         // the first operand of take
   bool other = false;
 };

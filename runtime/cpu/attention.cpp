@@ -1,7 +1,7 @@
 // Attention and its cache: the layout of keys and values, and how the rows are cut into pieces for the team.
 //
 // Keys:   [slots][heads][capacity / 16][dim][16], transposed in blocks of 16 positions (kernels.h).
-// Values: [slots][heads][capacity][value_dim]. Both f32, f16 or bf16.
+// Values: [slots][heads][capacity][value_dim]. Both f32, f16 or bf16. Latents (latent.cpp) lie row after row, for both.
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -26,8 +26,6 @@ template <class T> void put_key(const T* key, std::int64_t dim, std::int64_t pos
   for (std::int64_t i = 0; i < dim; ++i) to[i * key_block] = key[i];
 }
 
-Stored stored_as(DType t) { return t == DType::f16 ? Stored::f16 : t == DType::bf16 ? Stored::bf16 : Stored::f32; }
-
 // Rows that are computed together: tokens [t0, t1), query heads [h0, h1) of one kv head.
 struct Item {
   std::int64_t t0, t1, h0, h1;
@@ -46,7 +44,8 @@ struct CpuDevice::Keys {
   Stored stored = Stored::f32;                             // f32, f16 or bf16
   std::int64_t heads = 0, dv = 0;
   const Batch* at = nullptr;
-  const KvCache* cache = nullptr;                          // or null: each segment's own rows, from position 0
+  const RowCache* cache = nullptr;                         // or null: each segment's own rows, from position 0
+  std::int64_t latent_row = 0;                             // of latents: numbers of a row, which is the key, and the value its first dv
   // Without cache, of each segment: where its keys and values begin, and how many there are.
   std::vector<std::int64_t> segment_keys, segment_values, segment_length;
   // Of rectangular sequences whose keys were thinned out: before position j of segment s, kept[s · (m + 1) + j] are left.
@@ -56,15 +55,17 @@ struct CpuDevice::Keys {
   std::int64_t bytes(std::int64_t elements) const { return elements * (stored == Stored::f32 ? 4 : 2); }
   const std::byte* keys_of(std::int64_t segment, std::int64_t head, std::int64_t dim) const {
     const auto s = static_cast<std::size_t>(segment);
+    if (latent_row > 0) return keys + bytes(at->slots[s] * cache->capacity * latent_row);
     if (cache != nullptr) return keys + bytes((at->slots[s] * heads + head) * key_positions(cache->capacity) * dim);
     return keys + bytes(segment_keys[s] + head * key_positions(segment_length[s]) * dim);
   }
   const std::byte* values_of(std::int64_t segment, std::int64_t head) const {
     const auto s = static_cast<std::size_t>(segment);
+    if (latent_row > 0) return keys_of(segment, head, 0);
     if (cache != nullptr) return values + bytes((at->slots[s] * heads + head) * cache->capacity * dv);
     return values + bytes(segment_values[s] + head * dv);
   }
-  std::int64_t value_stride() const { return cache != nullptr ? dv : heads * dv; }
+  std::int64_t value_stride() const { return latent_row > 0 ? latent_row : cache != nullptr ? dv : heads * dv; }
   // The positions lo <= p < hi that token t sees.
   void seen(std::int64_t t, std::int64_t segment, const AttendArgs& args, std::int64_t& lo, std::int64_t& hi) const {
     const auto s = static_cast<std::size_t>(segment);
@@ -87,18 +88,25 @@ struct CpuDevice::Keys {
   }
 };
 
+// Queries of tokens [begin, end) of the batch: [end - begin, heads, d], and their results [end - begin, heads, dv].
+struct CpuDevice::Queries {
+  const float* from = nullptr;
+  float* to = nullptr;
+  std::int64_t heads = 0, d = 0;
+  std::int64_t begin = 0, end = 0;
+  Queries(const Tensor& q, const Tensor& out)
+      : from(q.host<float>()), to(out.host<float>()), heads(q.shape[1]), d(q.shape[2]), end(q.shape[0]) {}
+  Queries(const float* q, float* out, std::int64_t query_heads, std::int64_t width, std::int64_t first, std::int64_t last)
+      : from(q), to(out), heads(query_heads), d(width), begin(first), end(last) {}
+};
+
 namespace {
 
 // Whether it has kernels for such a state.
 Status supported(const StateSlot& slot) {
-  using Kind = StateSlot::Kind;
-  const bool narrow = slot.kind == Kind::kv_cache && (slot.dtype == DType::f16 || slot.dtype == DType::bf16);
-  if (slot.kind != Kind::latent_cache && (slot.dtype == DType::f32 || narrow)) return {};
-  return Error{"state-kind",
-               slot.kind == Kind::latent_cache ? "a cache of latents is not carried out by the CPU device"
-                                               : "a state of " + std::string(name(slot.dtype)) + " is not carried out by the CPU device",
-               {},
-               {}};
+  const bool narrow = slot.narrows() && (slot.dtype == DType::f16 || slot.dtype == DType::bf16);
+  if (slot.dtype == DType::f32 || narrow) return {};
+  return Error{"state-kind", "a state of " + std::string(name(slot.dtype)) + " is not carried out by the CPU device", {}, {}};
 }
 
 // Bytes of the two buffers of a kv_cache.
@@ -124,6 +132,7 @@ Result<CacheBytes> cache_bytes(const StateSlot& slot, std::int64_t capacity, int
 
 Result<std::int64_t> CpuDevice::state_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) const {
   if (Status s = supported(slot); !s) return std::move(s.error());
+  if (slot.kind == StateSlot::Kind::latent_cache) return LatentCache::bytes_of(slot, capacity, sequences);
   if (slot.kind != StateSlot::Kind::kv_cache) return SlotState::bytes_of(slot, sequences);
   auto size = cache_bytes(slot, capacity, sequences);
   if (!size) return std::move(size.error());
@@ -132,6 +141,14 @@ Result<std::int64_t> CpuDevice::state_bytes(const StateSlot& slot, std::int64_t 
 
 Result<std::unique_ptr<StateStore>> CpuDevice::reserve(const StateSlot& slot, std::int64_t capacity, int sequences) {
   if (Status s = supported(slot); !s) return std::move(s.error());
+  if (slot.kind == StateSlot::Kind::latent_cache) {
+    auto size = LatentCache::bytes_of(slot, capacity, sequences);
+    if (!size) return std::move(size.error());
+    auto rows = buffers_.allocate(*size);
+    if (!rows) return std::move(rows.error());
+    return std::unique_ptr<StateStore>(std::make_unique<LatentCache>(
+        *this, slot, capacity, sequences, Tensor{*rows, 0, slot.dtype, {sequences, capacity, slot.sizes[0] + slot.sizes[1]}}));
+  }
   if (slot.kind != StateSlot::Kind::kv_cache) {
     auto state = SlotState::make(*this, slot, sequences);
     if (!state) return std::move(state.error());
@@ -184,8 +201,7 @@ void CpuDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const B
       }
     }
   });
-  for (std::size_t i = 0; i < at.slots.size(); ++i)
-    cache.held[static_cast<std::size_t>(at.slots[i])] = at.lengths[static_cast<std::size_t>(at.starts[i])];
+  cache.advance(at);
 }
 
 void CpuDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
@@ -199,7 +215,7 @@ void CpuDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, c
   keys.at = &at;
   keys.cache = &cache;
   const std::lock_guard guard(lock_);
-  attend_over(q, keys, args, out);
+  attend_over({q, out}, keys, args);
 }
 
 void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) {
@@ -230,7 +246,7 @@ void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const 
         put_key(from + (t * heads + h) * d, d, t - at.starts[s], packed + keys.segment_keys[s] + h * length * d);
     }
   });
-  attend_over(q, keys, args, out);
+  attend_over({q, out}, keys, args);
 }
 
 void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) {
@@ -287,16 +303,29 @@ void CpuDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const 
                     static_cast<std::size_t>(heads * dv) * sizeof(float));
     }
   });
-  attend_over(q.as({sequences * n, query_heads, d}), keys, args, out);
+  attend_over({q.as({sequences * n, query_heads, d}), out}, keys, args);
 }
 
-void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs& args, const Tensor& out) {
+void CpuDevice::attend_rows(const float* q, std::int64_t heads, const LatentCache& cache, const Batch& at, std::int64_t begin,
+                            std::int64_t end, const AttendArgs& args, float* out) {
+  Keys keys;
+  keys.keys = cache.rows.host<std::byte>();
+  keys.stored = stored_as(cache.rows.dtype);
+  keys.heads = 1;
+  keys.dv = cache.rank;
+  keys.at = &at;
+  keys.cache = &cache;
+  keys.latent_row = cache.rank + cache.rope;
+  attend_over({q, out, heads, keys.latent_row, begin, end}, keys, args);
+}
+
+void CpuDevice::attend_over(const Queries& q, const Keys& keys, const AttendArgs& args) {
   const Batch& at = *keys.at;
-  const std::int64_t query_heads = q.shape[1], d = q.shape[2], dv = keys.dv, group = query_heads / keys.heads;
-  assert(q.shape[0] == at.tokens() && out.count() == at.tokens() * query_heads * dv);
+  const std::int64_t query_heads = q.heads, d = q.d, dv = keys.dv, group = query_heads / keys.heads;
+  assert(q.begin >= 0 && q.end <= at.tokens());
   assert(args.window == 0 || args.mask == Mask::causal);
-  const float* from = q.host<float>();
-  float* to = out.host<float>();
+  const auto query = [&](std::int64_t t, std::int64_t h) { return q.from + ((t - q.begin) * query_heads + h) * d; };
+  const auto result_of = [&](std::int64_t t, std::int64_t h) { return q.to + ((t - q.begin) * query_heads + h) * dv; };
   const float* sinks = args.sinks.host<float>();
 
   // Tokens of a sequence stay together as far as their heads fill a piece; the last ones, which see most, come first.
@@ -304,7 +333,9 @@ void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs&
   std::vector<Item> items;
   std::int64_t work = 0, most_chunks = 0;
   for (std::int64_t s = at.batch() - 1; s >= 0; --s) {
-    const std::int64_t begin = at.starts[static_cast<std::size_t>(s)], end = at.starts[static_cast<std::size_t>(s) + 1];
+    const std::int64_t begin = std::max<std::int64_t>(at.starts[static_cast<std::size_t>(s)], q.begin);
+    const std::int64_t end = std::min<std::int64_t>(at.starts[static_cast<std::size_t>(s) + 1], q.end);
+    if (begin >= end) continue;
     for (std::int64_t t0 = begin + (end - begin - 1) / tokens_of * tokens_of; t0 >= begin; t0 -= tokens_of) {
       Item item{t0, std::min(t0 + tokens_of, end), 0, 0, s, 0, 0, 0};
       for (std::int64_t t = item.t0; t < item.t1; ++t) {
@@ -327,7 +358,8 @@ void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs&
   if (items.empty()) return;
 
   // Scratch of a worker: scores, and two results of a piece (max, sum, acc of each row).
-  const std::int64_t result = item_rows * (dv + 2), scores = attend_max_rows * score_block;
+  const std::int64_t products = keys.latent_row > 0 ? (kernels_.product_scratch(item_rows, score_block, d) + 15) / 16 * 16 : 0;
+  const std::int64_t result = item_rows * (dv + 2), scores = attend_max_rows * score_block + products;
   for (Scratch& s : scratch_) s.at_least(scores + 2 * result);
   const auto chunk_of = [&](const Item& item, std::int64_t chunk, float* own, float* into) {
     const float* rows[attend_max_rows];
@@ -335,13 +367,14 @@ void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs&
     AttendChunk a;
     for (std::int64_t t = item.t0; t < item.t1; ++t)
       for (std::int64_t h = item.h0; h < item.h1; ++h, ++a.rows) {
-        rows[a.rows] = from + (t * query_heads + h) * d;
+        rows[a.rows] = query(t, h);
         keys.seen(t, item.segment, args, lo[a.rows], hi[a.rows]);
       }
     a.q = rows;
     a.lo = lo;
     a.hi = hi;
     a.keys = keys.keys_of(item.segment, item.head, d);
+    a.key_stride = keys.latent_row;                        // an item's rows follow one another: all heads, or those of one token
     a.values = keys.values_of(item.segment, item.head);
     a.stored = keys.stored;
     a.value_stride = keys.value_stride();
@@ -367,7 +400,7 @@ void CpuDevice::attend_over(const Tensor& q, const Keys& keys, const AttendArgs&
     for (std::int64_t t = item.t0; t < item.t1; ++t)
       for (std::int64_t h = item.h0; h < item.h1; ++h, ++r)
         kernels_.attend_finish(into[r], into[item_rows + r], into + 2 * item_rows + r * dv, sinks != nullptr ? sinks + h : nullptr, dv,
-                               to + (t * query_heads + h) * dv);
+                               result_of(t, h));
   };
   const auto nothing = [&](const Item& item, float* into) {
     std::fill_n(into, item.rows(), -__builtin_inff());

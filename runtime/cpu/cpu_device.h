@@ -35,6 +35,9 @@ constexpr std::optional<Stored> stored(Encoding e) {
   }
 }
 
+// Of a cache's elements: f32, f16 or bf16.
+constexpr Stored stored_as(DType t) { return t == DType::f16 ? Stored::f16 : t == DType::bf16 ? Stored::bf16 : Stored::f32; }
+
 // Whether products with rows stored so can take rounded activations.
 constexpr bool is_quantised(Stored s) { return s >= Stored::q4_0; }
 
@@ -75,6 +78,8 @@ class CpuDevice final : public Device {
   void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) override;
+  void append(LatentCache& cache, const Tensor& latent, const Tensor& key, const Batch& at) override;
+  void attend_latent(const LatentArgs& args, const LatentCache& cache, const Batch& at, const Tensor& out) override;
   void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) override;
   bool custom(std::span<const Tensor> inputs, std::span<const Tensor> outs, std::span<const std::int64_t> sizes,
               std::span<const CustomDispatch> ways, const HostKernel* host) override;
@@ -108,7 +113,11 @@ class CpuDevice final : public Device {
   // Rows of x for products with w, in rounded_; with lock_ held.
   RoundedRows round(const float* x, std::int64_t rows, const Matrix& w);
   struct Keys;                                             // where attention's keys and values lie: attention.cpp
-  void attend_over(const Tensor& q, const Keys& keys, const AttendArgs& args, const Tensor& out);
+  struct Queries;                                          // and its queries and results
+  void attend_over(const Queries& q, const Keys& keys, const AttendArgs& args);
+  // Tokens [begin, end) of the batch over latents: q [end - begin, heads, rank + rope] → out [end - begin, heads, rank].
+  void attend_rows(const float* q, std::int64_t heads, const LatentCache& cache, const Batch& at, std::int64_t begin, std::int64_t end,
+                   const AttendArgs& args, float* out);
 
   static constexpr std::int64_t inline_work = 32 * 1024;   // some microseconds: less than waking a thread pays
   static constexpr std::int64_t row_elements = 8 * 1024;   // of one piece of an elementwise operation
@@ -119,8 +128,8 @@ class CpuDevice final : public Device {
   Buffers buffers_{this};
   std::mutex lock_;                                        // of what follows: models may share the device
   std::vector<Scratch> scratch_;                           // one a worker
-  Scratch partials_, packed_;                              // attention: results of chunks; keys of a call without state
-  Scratch rounded_;                                        // activations of the product under way
+  Scratch partials_, packed_; // attention: results of chunks; keys of a call without state, queries over latents
+  Scratch rounded_; // activations of the product under way
 };
 
-}  // namespace modelc::cpu
+} // namespace modelc::cpu

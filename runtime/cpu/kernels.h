@@ -33,6 +33,20 @@ struct ProductArgs {
   float* scratch = nullptr;                                // product_scratch(m, n, k) floats, aligned to 64 bytes
 };
 
+// out[m, k] = x[m, n] · w[n, k], or what `out` holds and that: the rows of w are added up. An element's sum has one order here too.
+struct CombineArgs {
+  const float* x = nullptr;
+  std::int64_t x_stride = 0;                               // floats
+  const std::byte* w = nullptr;                            // as ProductArgs::w
+  std::int64_t w_stride = 0;
+  Stored encoding = Stored::f32;
+  std::int64_t m = 0, n = 0, k = 0;                        // n: at least 1
+  bool add = false;
+  float* out = nullptr;
+  std::int64_t out_stride = 0;
+  float* scratch = nullptr;                                // combine_scratch() floats
+};
+
 // Keys lie in blocks of 16 positions, transposed: [position / 16][d][position % 16], so that a vector holds one channel
 // of 16 keys. Positions are taken in blocks of 64 and chunks of 512, both counted from position 0: a row's sums have
 // one order, whoever computes them.
@@ -48,6 +62,7 @@ struct AttendChunk {
   const std::int64_t* lo = nullptr;                        // per row: it sees positions lo <= p < hi
   const std::int64_t* hi = nullptr;
   const std::byte* keys = nullptr;                         // of position 0, blocked as said above
+  std::int64_t key_stride = 0;                             // not 0: [position][key_stride] instead, and q's rows are d apart
   const std::byte* values = nullptr;                       // of position 0: [position][value_stride]
   Stored stored = Stored::f32;                             // keys and values: f32, f16 or bf16
   std::int64_t value_stride = 0;
@@ -58,7 +73,8 @@ struct AttendChunk {
   float* max = nullptr;
   float* sum = nullptr;
   float* acc = nullptr;                                    // [rows][dv]
-  float* scratch = nullptr;                                // attend_max_rows · score_block floats
+  // attend_max_rows · score_block floats, with a key_stride product_scratch(rows, score_block, d) more; aligned to 64 bytes.
+  float* scratch = nullptr;
 };
 
 // Rows of one head's state [p, n] over the tokens of a sequence (Device::ssd_scan). Strides are between tokens, in floats.
@@ -98,6 +114,8 @@ struct Kernels {
   int (*product_rows)();                                   // rows of w that are computed together: cut at multiples
   std::int64_t (*product_scratch)(std::int64_t m, std::int64_t n, std::int64_t k);
   void (*product)(const ProductArgs& args);
+  std::int64_t (*combine_scratch)();
+  void (*combine)(const CombineArgs& args);
   // The record of one token's activations for products with quantised weights: in each group of 32 the codes of 13 bits (-4095 to 4095)
   // and one scale, largest / 4095. k is a multiple of 32.
   std::int64_t (*rounded_size)(std::int64_t k);

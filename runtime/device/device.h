@@ -22,6 +22,8 @@
 namespace modelc {
 
 class KvCache;                                             // runtime/kv_cache/kv_cache.h
+class LatentCache;
+class RowCache;
 class StateStore;
 struct StateSlot;                                          // runtime/device/module.h
 
@@ -42,6 +44,14 @@ struct AttendArgs {
   Tensor sinks = {};                                       // [heads] one extra logit each, or absent
   Tensor keep = {};                                        // bool, or f32 that is not 0: [..., m] keys that are seen; or
                                                            // absent. Only without a batch
+};
+
+// Attention over latents: `up` has H · (n + v) rows of `rank`, of each head n for keys and then v for values.
+struct LatentArgs {
+  Tensor q_nope, q_rope;                                   // [t, H, n] and [t, H, rope]
+  const Matrix* up = nullptr;
+  Mask mask = Mask::causal;
+  float scale = 1;
 };
 
 enum class Reduction : std::uint8_t { sum, mean, max, min, argmax, softmax, cumsum, l2_normalize };
@@ -130,8 +140,9 @@ class Device {
   // ---- steps
   // A step begins: how long its axes are, and its batch. What follows until finish() belongs to it.
   virtual Status begin(const StepSizes& sizes, const Batch* at, const BatchTensors& fields) = 0;
-  // The memory of a `state` member for so many sequences, in the device's own layout: a KvCache for Kind::kv_cache, with
-  // room for `capacity` positions of each. "state-kind" for a kind, or a dtype, that its kernels do not have.
+  // The memory of a `state` member for so many sequences, in the device's own layout: a KvCache for Kind::kv_cache, a
+  // LatentCache for latent_cache, with room for `capacity` positions of each. "state-kind" for a kind, or a dtype, that its kernels do not
+  // have.
   virtual Result<std::unique_ptr<StateStore>> reserve(const StateSlot& slot, std::int64_t capacity, int sequences) = 0;
   // The bytes that it comes to once all its sequences were in a call: what is reserved, and of a state without a past the copy to go
   // back to. Errors as reserve()'s.
@@ -167,10 +178,16 @@ class Device {
   // The same of rectangular sequences: q [..., n, H, d], k [..., m, Hk, d], v [..., m, Hk, dv] → out [..., n, H, dv], each
   // sequence of n rows over its m keys that args.keep leaves. Causal: n = m, and row i sees keys up to i.
   virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) = 0;
+  // Appends latent [t, rank] and key [t, rope], one for all heads, to the batch's sequences.
+  virtual void append(LatentCache& cache, const Tensor& latent, const Tensor& key, const Batch& at) = 0;
+  // attend whose keys and values of head h are made of the cache's latents c and the key r that they share:
+  // k_h = [up_k_h · c, r], v_h = up_v_h · c → out [t, H, v]. Computed without making them: q_h becomes [up_k_hᵀ q_nope_h, q_rope_h],
+  // which is multiplied with [c, r], and up_v_h comes after the weighted sum of latents.
+  virtual void attend_latent(const LatentArgs& args, const LatentCache& cache, const Batch& at, const Tensor& out) = 0;
   // One fused elementwise expression; inputs broadcast to out's shape as NumPy's do. Inputs of out's shape may alias
   // it.
   virtual void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) = 0;
-  virtual void copy(const Tensor& from, const Tensor& to) = 0;            // same count and dtype
+  virtual void copy(const Tensor& from, const Tensor& to) = 0; // same count and dtype
   // The same elements of two sides, in order; where their shapes differ one of them lies together, and takes the other's.
   // One dtype, or whole numbers and bools to f32. They do not overlap.
   virtual void copy_strided(const Strided& from, const Strided& to) = 0;

@@ -278,9 +278,10 @@ class DeviceSet::On {
 
 int DeviceSet::home_of(const Matrix& m) const { return m.blocks.empty() ? at_ : home_of(m.blocks.front().data); }
 int DeviceSet::home_of(const Tensor& weights) const { return weights ? shared(weights).home : at_; }
-int DeviceSet::home_of(const KvCache& cache) const {
-  const auto it =
-      std::find_if(members_.begin(), members_.end(), [&](const Member& m) { return m.device.get() == cache.keys.buffer->owner; });
+int DeviceSet::home_of(const KvCache& cache) const { return owner_of(cache.keys); }
+int DeviceSet::home_of(const LatentCache& cache) const { return owner_of(cache.rows); }
+int DeviceSet::owner_of(const Tensor& own) const {
+  const auto it = std::find_if(members_.begin(), members_.end(), [&](const Member& m) { return m.device.get() == own.buffer->owner; });
   assert(it != members_.end());
   return static_cast<int>(it - members_.begin());
 }
@@ -327,7 +328,7 @@ Result<std::unique_ptr<StateStore>> DeviceSet::reserve(const StateSlot& slot, st
     e.notes.push_back("on " + members_[static_cast<std::size_t>(slot.member)].name);
     return e;
   };
-  if (slot.kind == StateSlot::Kind::kv_cache) {
+  if (slot.narrows()) {
     auto store = device(slot.member).reserve(slot, capacity, sequences);
     if (!store) return there(std::move(store.error()));
     return store;
@@ -412,6 +413,21 @@ void DeviceSet::attend(const Tensor& q, const Tensor& k, const Tensor& v, const 
   const Tensor from = run.in(q), keys = run.in(k), values = run.in(v);
   const AttendArgs own = on(args, run);
   run.device.attend(from, keys, values, own, run.out(out));
+}
+void DeviceSet::append(LatentCache& cache, const Tensor& latent, const Tensor& key, const Batch& at) {
+  On run(*this, home_of(cache));
+  run.begin();
+  const Tensor own = run.in(latent);
+  run.device.append(cache, own, run.in(key), at);
+}
+// Where the cache lies; `up` is brought there, once, where its module was placed elsewhere.
+void DeviceSet::attend_latent(const LatentArgs& args, const LatentCache& cache, const Batch& at, const Tensor& out) {
+  On run(*this, home_of(cache));
+  run.begin();
+  const Matrix up = on(*args.up, run.member());
+  LatentArgs own = args;
+  own.q_nope = run.in(args.q_nope), own.q_rope = run.in(args.q_rope), own.up = &up;
+  run.device.attend_latent(own, cache, at, run.out(out));
 }
 void DeviceSet::map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) {
   On run(*this, at_);

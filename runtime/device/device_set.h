@@ -68,6 +68,8 @@ class DeviceSet final : public Device {
   void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) override;
+  void append(LatentCache& cache, const Tensor& latent, const Tensor& key, const Batch& at) override;
+  void attend_latent(const LatentArgs& args, const LatentCache& cache, const Batch& at, const Tensor& out) override;
   void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) override;
   void copy(const Tensor& from, const Tensor& to) override;
   void copy_strided(const Strided& from, const Strided& to) override;
@@ -96,6 +98,8 @@ class DeviceSet final : public Device {
   int home_of(const Matrix& m) const;
   int home_of(const Tensor& weights) const;                // absent: where we are
   int home_of(const KvCache& cache) const;
+  int home_of(const LatentCache& cache) const;
+  int owner_of(const Tensor& own) const;                   // whose memory a tensor is that is not of the set
   Matrix on(const Matrix& m, int member);
   AttendArgs on(const AttendArgs& args, On& run);
 

@@ -189,6 +189,21 @@ void MeterDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, cons
   const double m = static_cast<double>(k.shape[-3]), all = static_cast<double>(q.count() + out.count());
   noted("attend", {}, (args.mask == Mask::causal ? 1 : 2) * m * all, 0, [&] { device_->attend(q, k, v, args, out); });
 }
+void MeterDevice::append(LatentCache& cache, const Tensor& latent, const Tensor& key, const Batch& at) {
+  noted("append", of(static_cast<const StateStore*>(&cache)), 0, 0, [&] { device_->append(cache, latent, key, at); });
+}
+// As it is computed: for each head rank + rope of every pair for the score and rank for the sum, and `up` before and after. The cache's
+// rows count once, though each is key and value.
+void MeterDevice::attend_latent(const LatentArgs& args, const LatentCache& cache, const Batch& at, const Tensor& out) {
+  if (!noting_) return device_->attend_latent(args, cache, at, out);
+  const double heads = static_cast<double>(args.q_nope.shape[-2]), rank = static_cast<double>(cache.rank);
+  const double row = rank + static_cast<double>(cache.rope), up = static_cast<double>(args.up->rows());
+  const AttendArgs pairs{.mask = args.mask};
+  noted("attend", of(static_cast<const StateStore*>(&cache)),
+        2 * heads * (row + rank) * pairs_of(at, pairs) + 2 * static_cast<double>(at.tokens()) * up * rank,
+        cache_bytes(at, row * static_cast<double>(modelc::bytes(cache.rows.dtype)), pairs) + bytes_of(*args.up),
+        [&] { device_->attend_latent(args, cache, at, out); });
+}
 void MeterDevice::map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) {
   noted(f.name, {}, 0, 0, [&] { device_->map(f, inputs, out); });
 }

@@ -69,6 +69,8 @@ class MeterDevice final : public Device {
   void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) override;
+  void append(LatentCache& cache, const Tensor& latent, const Tensor& key, const Batch& at) override;
+  void attend_latent(const LatentArgs& args, const LatentCache& cache, const Batch& at, const Tensor& out) override;
   void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) override;
   void copy(const Tensor& from, const Tensor& to) override;
   void copy_strided(const Strided& from, const Strided& to) override;

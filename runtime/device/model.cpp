@@ -72,7 +72,7 @@ Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) con
   state->lengths_.assign(static_cast<std::size_t>(options.sequences), 0);
   for (const ModuleTree::NamedState& s : impl_->states) {
     StateSlot slot = *s.slot;
-    if (impl_->here->mode == Mode::fast && slot.kind == StateSlot::Kind::kv_cache) slot.dtype = slot.kept;
+    if (impl_->here->mode == Mode::fast && slot.narrows()) slot.dtype = slot.kept;
     auto store = impl_->here->device->reserve(slot, capacity, options.sequences);
     if (!store) {
       store.error().notes.push_back("for " + s.name + ": " + grouped(capacity) + " positions, " +

@@ -59,9 +59,12 @@ struct StateSlot {
   std::array<std::int64_t, 4> sizes{};
   std::int64_t window = 0;                                 // of a kv_cache: the last positions that are read; 0: all
   DType dtype = DType::f32;                                // of the elements
-  DType kept = DType::f16;                                 // of a kv_cache in fast mode: what `policy` says of caches
+  DType kept = DType::f16;                                 // of a cache in fast mode: what `policy` says of caches
   int index = -1;
   int member = 0;                                          // which of the model's devices it is on
+
+  // A cache that grows by a row a token: its rows are narrower in fast mode.
+  bool narrows() const { return kind == Kind::kv_cache || kind == Kind::latent_cache; }
 };
 // A value that depends on constants, vectors and the batch alone, computed once a step and shared by instances whose
 // inputs are equal; numbered when the weights are bound.

@@ -191,7 +191,14 @@ KvCache& Step::cache_of(const StateSlot& slot) {
   assert(state_ != nullptr && slot.kind == StateSlot::Kind::kv_cache);
   return static_cast<KvCache&>(state_->store(slot.index));
 }
-void Step::append(const StateSlot& cache, const Tensor& k, const Tensor& v, const Batch& at) { device().append(cache_of(cache), k, v, at); }
+LatentCache& Step::latents_of(const StateSlot& slot) {
+  assert(state_ != nullptr && slot.kind == StateSlot::Kind::latent_cache);
+  return static_cast<LatentCache&>(state_->store(slot.index));
+}
+void Step::append(const StateSlot& cache, const Tensor& k, const Tensor& v, const Batch& at) {
+  if (cache.kind == StateSlot::Kind::latent_cache) device().append(latents_of(cache), k, v, at);
+  else device().append(cache_of(cache), k, v, at);
+}
 void Step::attend(const Tensor& q, const StateSlot& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
   device().attend(q, cache_of(cache), at, args, out);
 }
@@ -200,6 +207,10 @@ void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch
 }
 void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) {
   device().attend(q, k, v, args, out);
+}
+void Step::attend_latent(const Tensor& q_nope, const Tensor& q_rope, const StateSlot& cache, const Batch& at, const Weight& up,
+                         const AttendArgs& args, const Tensor& out) {
+  device().attend_latent({q_nope, q_rope, &up.matrix, args.mask, args.scale}, latents_of(cache), at, out);
 }
 void Step::map(const Expression& f, std::initializer_list<Tensor> inputs, const Tensor& out) {
   device().map(kernel(f), {inputs.begin(), inputs.size()}, out);

@@ -175,6 +175,9 @@ class Step {
   void attend(const Tensor& q, const StateSlot& cache, const Batch& at, const AttendArgs& args, const Tensor& out);
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out);
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out);
+  // append above serves a LatentCache too: k is the latent, v the key that heads share. args.mask and args.scale alone are read.
+  void attend_latent(const Tensor& q_nope, const Tensor& q_rope, const StateSlot& cache, const Batch& at, const Weight& up,
+                     const AttendArgs& args, const Tensor& out);
   void map(const Expression& f, std::initializer_list<Tensor> inputs, const Tensor& out);
   void copy(const Tensor& from, const Tensor& to);
   void copy(const Strided& from, const Strided& to);
@@ -215,6 +218,7 @@ class Step {
   void upload(const Batch& at);
   KvCache& cache_of(const StateSlot& slot);
   Tensor rows_of(const StateSlot& slot);                   // [slots, …] of a Ring or a Recurrent
+  LatentCache& latents_of(const StateSlot& slot);
   void read(const Tensor& value, std::span<std::byte> to);
   Tensor temporary(std::size_t slot, DType dtype, Shape shape);
   const MapKernel& kernel(const Expression& f) const { return by_policy_ ? f.rounded : f.plain; }

@@ -9,19 +9,19 @@
 
 namespace modelc {
 
-// ---- KvCache
+// ---- RowCache, KvCache, LatentCache
+
+RowCache::RowCache(Device& device, const StateSlot& slot, std::int64_t capacity_, int slots)
+    : StateStore(slot), capacity(capacity_), held(static_cast<std::size_t>(slots), 0), device_(device) {}
 
 KvCache::KvCache(Device& device, const StateSlot& slot, std::int64_t capacity_, int slots, Tensor keys_, Tensor values_)
-    : StateStore(slot),
+    : RowCache(device, slot, capacity_, slots),
       heads(slot.sizes[0]),
       dim(slot.sizes[1]),
       value_dim(slot.sizes[2]),
-      capacity(capacity_),
       window(slot.window),
       keys(keys_),
-      values(values_),
-      held(static_cast<std::size_t>(slots), 0),
-      device_(device) {}
+      values(values_) {}
 
 KvCache::~KvCache() {
   device_.free(keys.buffer);
@@ -30,19 +30,42 @@ KvCache::~KvCache() {
 
 std::int64_t KvCache::bytes() const { return keys.buffer->size + values.buffer->size; }
 
-Status KvCache::begin(const Sequences& at) {
+LatentCache::LatentCache(Device& device, const StateSlot& slot, std::int64_t capacity_, int slots, Tensor rows_)
+    : RowCache(device, slot, capacity_, slots), rank(slot.sizes[0]), rope(slot.sizes[1]), rows(rows_) {}
+
+LatentCache::~LatentCache() { device_.free(rows.buffer); }
+
+std::int64_t LatentCache::bytes() const { return rows.buffer->size; }
+
+Result<std::int64_t> LatentCache::bytes_of(const StateSlot& slot, std::int64_t capacity, int sequences) {
+  std::int64_t row = 0, all = 0, element = modelc::bytes(slot.dtype);
+  if (capacity > (std::int64_t{1} << 40) || __builtin_add_overflow(slot.sizes[0], slot.sizes[1], &row) ||
+      __builtin_mul_overflow(row, element * sequences, &row) || __builtin_mul_overflow(row, capacity, &all))
+    return Error{"out-of-memory",
+                 "latents of " + grouped(capacity) + " positions for " + counted(static_cast<std::uint64_t>(sequences), "sequence") +
+                     " pass all memory",
+                 {},
+                 {}};
+  return all;
+}
+
+Status RowCache::begin(const Sequences& at) {
   before_.clear();
   for (const std::int32_t slot : at.slots) before_.push_back(held[static_cast<std::size_t>(slot)]);
   return {};
 }
-void KvCache::commit(const Sequences&) {}
-void KvCache::rollback(const Sequences& at) {
+void RowCache::commit(const Sequences&) {}
+void RowCache::rollback(const Sequences& at) {
   for (std::size_t i = 0; i < at.slots.size(); ++i) held[static_cast<std::size_t>(at.slots[i])] = before_[i];
 }
-std::int64_t KvCache::truncate(int sequence, std::int64_t length) {
+std::int64_t RowCache::truncate(int sequence, std::int64_t length) {
   std::int64_t& n = held[static_cast<std::size_t>(sequence)];
   n = std::min(n, length);
   return length;
+}
+void RowCache::advance(const Batch& at) {
+  for (std::size_t i = 0; i < at.slots.size(); ++i)
+    held[static_cast<std::size_t>(at.slots[i])] = at.lengths[static_cast<std::size_t>(at.starts[i])];
 }
 
 // ---- SlotState

@@ -37,28 +37,55 @@ class StateStore {
   StateSlot slot_;
 };
 
-// Keys and values of one attention. Memory is reserved for the whole capacity and touched as it fills.
-class KvCache final : public StateStore {
+// A row for each position of a sequence: how far each slot is filled is all that a call changes and that is brought back. Memory is
+// reserved for the whole capacity and touched as it fills.
+class RowCache : public StateStore {
+ public:
+  const std::int64_t capacity;                             // positions per slot
+  std::vector<std::int64_t> held;                          // per slot: positions 0..held are there
+
+  Status begin(const Sequences& at) override;
+  void commit(const Sequences& at) override;
+  void rollback(const Sequences& at) override;
+  std::int64_t truncate(int sequence, std::int64_t length) override;
+  // The batch's sequences are as long as it says: their rows have been written.
+  void advance(const Batch& at);
+
+ protected:
+  RowCache(Device& device, const StateSlot& slot, std::int64_t capacity, int slots);
+  Device& device_;
+
+ private:
+  std::vector<std::int64_t> before_;                       // held when the call began, of its sequences in order
+};
+
+// Keys and values of one attention.
+class KvCache final : public RowCache {
  public:
   // The buffers of `keys` and `values` are freed with it.
   KvCache(Device& device, const StateSlot& slot, std::int64_t capacity, int slots, Tensor keys, Tensor values);
   ~KvCache() override;
 
   const std::int64_t heads, dim, value_dim;
-  const std::int64_t capacity;                             // positions per slot
   const std::int64_t window;                               // only this many last positions are ever read; 0: all
   const Tensor keys, values;                               // of all slots; the layout is the device's (Device::reserve)
-  std::vector<std::int64_t> held;                          // per slot: positions 0..held are there
 
   std::int64_t bytes() const override;
-  Status begin(const Sequences& at) override;
-  void commit(const Sequences& at) override;
-  void rollback(const Sequences& at) override;
-  std::int64_t truncate(int sequence, std::int64_t length) override;
+};
 
- private:
-  Device& device_;
-  std::vector<std::int64_t> before_;                       // held when the call began, of its sequences in order
+// Of latent attention: what all heads' keys and values are made of, and the turned key that they share.
+class LatentCache final : public RowCache {
+ public:
+  // The buffer of `rows` is freed with it.
+  LatentCache(Device& device, const StateSlot& slot, std::int64_t capacity, int slots, Tensor rows);
+  ~LatentCache() override;
+  // Bytes of rows [sequences, capacity, rank + rope]. "out-of-memory" where they pass all numbers.
+  static Result<std::int64_t> bytes_of(const StateSlot& slot, std::int64_t capacity, int sequences);
+
+  const std::int64_t rank, rope;
+  const Tensor rows;                                       // [slots, capacity, rank + rope]: the latent, then the key
+
+  std::int64_t bytes() const override;
 };
 
 // One tensor a sequence that a call writes over: a ring of last rows, a recurrence, what an encoder left for a decoder.

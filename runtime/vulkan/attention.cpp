@@ -9,24 +9,12 @@
 #include "runtime/vulkan/vulkan_device.h"
 
 namespace modelc::vulkan {
-namespace {
 
-// Rows [first, first + n) of a tensor whose first axis has `all` of them.
-Tensor rows_of(const Tensor& t, std::int64_t all, std::int64_t first, std::int64_t n) {
-  Tensor part = t;
-  const std::int64_t each = t.count() / all;
-  part.offset += first * each * bytes(t.dtype);
-  part.shape = {n, each};
-  return part;
-}
-
-}  // namespace
-
-void VulkanDevice::append_to(const Tensor& rows, const Tensor& cache, std::int64_t heads, std::int64_t d, std::int64_t capacity) {
-  const std::int64_t tokens = batch_.positions.count(), bytes = capacity * d * 4;
+void VulkanDevice::append_to(const Tensor& rows, const Tensor& cache, const CacheRows& of) {
+  const std::int64_t tokens = batch_.positions.count(), bytes = of.capacity * of.width * 4;
   // Of each slot, head by head, as many as one binding shows.
-  const auto pieces = split_rows(cache.offset, cache.shape[0] * heads, bytes, c_->plan);
-  if (pieces.empty() && bytes > 0) return not_seen(bytes, "keys or values of one head", "a state of smaller capacity");
+  const auto pieces = split_rows(cache.offset, cache.shape[0] * of.heads, bytes, c_->plan);
+  if (pieces.empty() && bytes > 0) return not_seen(bytes, "what a cache holds for one head", "a state of smaller capacity");
   for (const RowPiece& piece : pieces) {
     Tensor part = cache;
     part.offset += piece.first * bytes;
@@ -41,37 +29,42 @@ void VulkanDevice::append_to(const Tensor& rows, const Tensor& cache, std::int64
             .of_rows()
             .read(batch_.slots)
             .push_rows()
-            .push(heads)
-            .push(d)
-            .push(capacity)
+            .push(of.heads)
+            .push(of.d)
+            .push(of.capacity)
             .push(piece.first)
             .push(piece.rows)
-            .each(tokens * heads * d, c_->plan.elements_group));
+            .push(of.width)
+            .push(of.column)
+            .each(tokens * of.heads * of.d, c_->plan.elements_group));
   }
 }
 
 void VulkanDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) {
   assert(k.count() == at.tokens() * cache.heads * cache.dim && v.count() == at.tokens() * cache.heads * cache.value_dim);
-  append_to(k, cache.keys, cache.heads, cache.dim, cache.capacity);
-  append_to(v, cache.values, cache.heads, cache.value_dim, cache.capacity);
-  for (std::size_t i = 0; i < at.slots.size(); ++i)
-    cache.held[static_cast<std::size_t>(at.slots[i])] = at.lengths[static_cast<std::size_t>(at.starts[i])];
+  append_to(k, cache.keys, {cache.heads, cache.dim, cache.capacity, cache.dim, 0});
+  append_to(v, cache.values, {cache.heads, cache.value_dim, cache.capacity, cache.value_dim, 0});
+  cache.advance(at);
 }
 
-void VulkanDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
-  assert(q.shape.rank() == 3 && q.shape[2] == cache.dim && q.shape[1] % cache.heads == 0);
-  // The shader goes by the lengths that this call leads to, unless a cache has not been given this call's keys.
-  Tensor held;
+// The shader goes by the lengths that this call leads to, unless a cache has not been given this call's rows: then by `held`.
+bool VulkanDevice::held_of(const RowCache& cache, const Batch& at, Tensor& held) {
   for (std::size_t i = 0; i < at.slots.size() && !held; ++i) {
     if (cache.held[static_cast<std::size_t>(at.slots[i])] >= at.lengths[static_cast<std::size_t>(at.starts[i])]) continue;
     std::vector<std::int32_t> all;
     for (const std::int32_t slot : at.slots) all.push_back(static_cast<std::int32_t>(cache.held[static_cast<std::size_t>(slot)]));
     held = scratch(14, DType::i32, {static_cast<std::int64_t>(all.size())});
-    if (!held) return;
+    if (!held) return false;
     recorder_->upload(std::as_bytes(std::span(all)), held);
   }
+  return true;
+}
+
+void VulkanDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
+  assert(q.shape.rank() == 3 && q.shape[2] == cache.dim && q.shape[1] % cache.heads == 0);
   AttendArgs with = args;
-  with.keep = held;
+  with.keep = {};
+  if (!held_of(cache, at, with.keep)) return;
   const std::int64_t key_bytes = cache.capacity * cache.dim * 4, value_bytes = cache.capacity * cache.value_dim * 4;
   Keys keys{0, cache.keys, cache.values, batch_.slots, cache.heads, cache.value_dim, cache.capacity, 0};
   keys.sequences = at.batch();
@@ -81,8 +74,8 @@ void VulkanDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at
   const auto pieces = split_alike(all, larger, c_->plan);
   if (pieces.empty()) return not_seen(larger, "attention's keys or values of one head", "a state of smaller capacity");
   for (const RowPiece& piece : pieces) {
-    keys.k = rows_of(cache.keys, all, piece.first, piece.rows);
-    keys.v = rows_of(cache.values, all, piece.first, piece.rows);
+    keys.k = part_of(cache.keys, all, piece.first, piece.rows);
+    keys.v = part_of(cache.values, all, piece.first, piece.rows);
     keys.first = piece.first;
     keys.held = piece.rows;
     attend_over(q, keys, with, 0, out);
@@ -106,12 +99,12 @@ void VulkanDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, con
       keys.longest = std::max<std::int64_t>(keys.longest, at.starts[s + 1] - end);
       end = at.starts[s + 1];
     }
-    keys.k = rows_of(k, all, first, end - first);
-    keys.v = rows_of(v, all, first, end - first);
+    keys.k = part_of(k, all, first, end - first);
+    keys.v = part_of(v, all, first, end - first);
     keys.first = first;
-    Tensor rows = rows_of(q, all, first, end - first);
+    Tensor rows = part_of(q, all, first, end - first);
     rows.shape = {end - first, q.shape[1], q.shape[2]};
-    attend_over(rows, keys, args, first, rows_of(out, all, first, end - first));
+    attend_over(rows, keys, args, first, part_of(out, all, first, end - first));
   }
 }
 
@@ -125,7 +118,7 @@ void VulkanDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, con
   const auto pieces = split_alike(sequences, larger, c_->plan);
   if (pieces.empty()) return not_seen(larger, "attention's keys or values of one sequence", "shorter sequences");
   for (const RowPiece& piece : pieces) {
-    const auto part = [&](const Tensor& t) { return rows_of(t, sequences, piece.first, piece.rows); };
+    const auto part = [&](const Tensor& t) { return part_of(t, sequences, piece.first, piece.rows); };
     Tensor rows = part(q);
     rows.shape = {piece.rows * n, query_heads, d};
     keys.k = part(k);

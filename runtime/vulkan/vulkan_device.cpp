@@ -174,13 +174,8 @@ namespace {
 
 // Whether it has shaders for such a state.
 Status supported(const StateSlot& slot) {
-  if (slot.kind != StateSlot::Kind::latent_cache && slot.dtype == DType::f32) return {};
-  return Error{"state-kind",
-               slot.kind == StateSlot::Kind::latent_cache
-                   ? "a cache of latents is not carried out by the Vulkan device"
-                   : "a state of " + std::string(name(slot.dtype)) + " is not carried out by the Vulkan device",
-               {},
-               {}};
+  if (slot.dtype == DType::f32) return {};
+  return Error{"state-kind", "a state of " + std::string(name(slot.dtype)) + " is not carried out by the Vulkan device", {}, {}};
 }
 
 // Bytes of the two buffers of a kv_cache.
@@ -204,22 +199,38 @@ Result<CacheBytes> cache_bytes(const StateSlot& slot, std::int64_t capacity, int
 
 }  // namespace
 
+Error VulkanDevice::too_large(const std::string& what, std::int64_t size) const {
+  return {
+      "tensor-size",
+      c_->description.name + ": " + what + " of " + grouped(size) + " bytes; one piece of memory has at most " + grouped(largest_buffer()),
+      {},
+      "fewer positions"};
+}
+
 Result<std::int64_t> VulkanDevice::state_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) const {
   if (Status s = supported(slot); !s) return std::move(s.error());
+  if (slot.kind == StateSlot::Kind::latent_cache) {
+    auto size = LatentCache::bytes_of(slot, capacity, sequences);
+    if (size && *size > largest_buffer()) return too_large("latents", *size);
+    return size;
+  }
   if (slot.kind != StateSlot::Kind::kv_cache) return SlotState::bytes_of(slot, sequences);
   auto size = cache_bytes(slot, capacity, sequences);
   if (!size) return std::move(size.error());
-  if (const std::int64_t larger = std::max(size->keys, size->values); larger > largest_buffer())
-    return Error{"tensor-size",
-                 c_->description.name + ": keys or values of " + grouped(larger) + " bytes; one piece of memory has at most " +
-                     grouped(largest_buffer()),
-                 {},
-                 "fewer positions"};
+  if (const std::int64_t larger = std::max(size->keys, size->values); larger > largest_buffer()) return too_large("keys or values", larger);
   return size->keys + size->values;
 }
 
 Result<std::unique_ptr<StateStore>> VulkanDevice::reserve(const StateSlot& slot, std::int64_t capacity, int sequences) {
   if (Status s = supported(slot); !s) return std::move(s.error());
+  if (slot.kind == StateSlot::Kind::latent_cache) {
+    auto size = LatentCache::bytes_of(slot, capacity, sequences);
+    if (!size) return std::move(size.error());
+    auto rows = allocate(*size);
+    if (!rows) return std::move(rows.error());
+    return std::unique_ptr<StateStore>(std::make_unique<LatentCache>(
+        *this, slot, capacity, sequences, Tensor{*rows, 0, DType::f32, {sequences, capacity, slot.sizes[0] + slot.sizes[1]}}));
+  }
   if (slot.kind != StateSlot::Kind::kv_cache) {
     auto state = SlotState::make(*this, slot, sequences);
     if (!state) return std::move(state.error());

@@ -49,6 +49,8 @@ class VulkanDevice final : public Device {
   void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) override;
+  void append(LatentCache& cache, const Tensor& latent, const Tensor& key, const Batch& at) override;
+  void attend_latent(const LatentArgs& args, const LatentCache& cache, const Batch& at, const Tensor& out) override;
   void map(const MapKernel& f, std::span<const Tensor> inputs, const Tensor& out) override;
   void copy(const Tensor& from, const Tensor& to) override;
   void copy_strided(const Strided& from, const Strided& to) override;
@@ -80,7 +82,7 @@ class VulkanDevice final : public Device {
   Tensor scratch(std::size_t k, DType dtype, Shape shape);
   // Where attention's keys lie.
   struct Keys {
-    std::uint32_t layout = 0;                              // in_cache, ragged, rectangular: attend.comp
+    std::uint32_t layout = 0;                              // in_cache, ragged, rectangular, latents: attend.comp
     Tensor k, v, places;
     std::int64_t heads = 0, dv = 0, capacity = 0, n = 0;
     std::int64_t sequences = 1, longest = 0;               // of the queries; keys of a sequence, at most
@@ -88,6 +90,7 @@ class VulkanDevice final : public Device {
   };
   // Rows first_row … of the batch.
   void attend_over(const Tensor& q, const Keys& keys, const AttendArgs& args, std::int64_t first_row, const Tensor& out);
+  Error too_large(const std::string& what, std::int64_t size) const;
   void not_seen(std::int64_t bytes, const std::string& of, const std::string& help);
   // Which experts tokens chose, and, where a row of weights serves several of them, the pairs by expert: shaders/experts/sort.comp.
   struct Choice {
@@ -100,7 +103,16 @@ class VulkanDevice final : public Device {
                       const Choice& choice, const Tensor& out);
   // A scan by the shader of this name: `d` has its own bindings and arguments; the state and the batch's fields follow.
   void scan_over(const std::string& name, Dispatch d, const ScanShape& shape, const Tensor& state, const Batch& at);
-  void append_to(const Tensor& rows, const Tensor& cache, std::int64_t heads, std::int64_t d, std::int64_t capacity);
+  // Where rows of d numbers a head go: in a cache [slots, heads, capacity, width], from `column` on.
+  struct CacheRows {
+    std::int64_t heads = 0, d = 0, capacity = 0, width = 0, column = 0;
+  };
+  void append_to(const Tensor& rows, const Tensor& cache, const CacheRows& of);
+  bool held_of(const RowCache& cache, const Batch& at, Tensor& held);          // false: out of memory, which is kept
+  struct Heads {
+    std::int64_t heads = 0, n = 0, v = 0, tokens = 0;
+  };
+  void latent_product(const Tensor& x, const Matrix& up, const Heads& of, std::int64_t width, const Tensor& out);
 
   std::unique_ptr<Context> c_;
   Memory memory_;
@@ -118,6 +130,14 @@ inline std::int64_t width_of(const Tensor& t) { return t.shape.rank() == 0 ? 1 :
 inline std::int64_t rows_of(const Tensor& t) {
   const std::int64_t n = width_of(t);
   return n > 0 ? t.count() / n : 0;
+}
+// Rows [first, first + n) of a tensor whose first axis has `all` of them.
+inline Tensor part_of(const Tensor& t, std::int64_t all, std::int64_t first, std::int64_t n) {
+  Tensor part = t;
+  const std::int64_t each = t.count() / all;
+  part.offset += first * each * bytes(t.dtype);
+  part.shape = {n, each};
+  return part;
 }
 inline std::uint32_t type_number(DType t) { return t == DType::f32 ? 0 : t == DType::i32 ? 1 : 2; }   // common.glsl's
 

@@ -12,8 +12,8 @@
 #include "math.glsl"
 
 // Where keys lie: in a cache [slots, heads, capacity, d]; one ragged sequence after another [t, heads, d]; rectangular
-// sequences [s, m, heads, d].
-const uint in_cache = 0, ragged = 1, rectangular = 2;
+// sequences [s, m, heads, d]; rows [slots, capacity, d] of latents, each a key of all heads, and its first dv their value.
+const uint in_cache = 0, ragged = 1, rectangular = 2, latents = 3;
 layout(constant_id = 1) const uint layout_of_keys = 0;
 layout(constant_id = 2) const uint causal = 1;
 layout(constant_id = 3) const uint has_softcap = 0;
@@ -32,22 +32,23 @@ layout(binding = 3) writeonly buffer Out { float v[]; } result;        // PARTS:
 layout(binding = 4) readonly buffer Positions { int v[]; } positions;
 layout(binding = 5) readonly buffer Lengths { int v[]; } lengths;
 layout(binding = 6) readonly buffer Sequence { int v[]; } sequence;
-layout(binding = 7) readonly buffer Places { int v[]; } places;        // in_cache: slots; ragged: starts
+layout(binding = 7) readonly buffer Places { int v[]; } places;        // in_cache, latents: slots; ragged: starts
 layout(binding = 8) readonly buffer Sinks { float v[]; } sinks;
-layout(binding = 9) readonly buffer Keep { uint v[]; } keep;           // in_cache: what each sequence held, where less than its length
+layout(binding = 9) readonly buffer Keep { uint v[]; } keep;           // in_cache, latents: what each sequence held, where less than its length
 layout(push_constant) uniform Push {
   uint at[10];
   uint rows, query_heads, heads, d, dv;
-  uint capacity;                                           // in_cache: positions of a slot; rectangular: m
+  uint capacity;                                           // in_cache, latents: positions of a slot; rectangular: m
   uint n;                                                  // rectangular: rows of a sequence
   uint window;
-  uint first, held;                                        // in_cache: the (slot, head) pairs that this binding holds; ragged: its first row
+  uint first, held;                                        // in_cache, latents: the (slot, head) pairs that this binding holds; ragged: its first row
   float scale, softcap;
   uint first_row;                                          // of these, in the batch
   uint value_pieces;                                       // each lanes · channels of dv
   uint parts, part_keys;
 } p;
 
+const bool cached = layout_of_keys == in_cache || layout_of_keys == latents;
 const uint tokens = queries / tile_heads, mine = queries / q_groups, lanes = local_size / q_groups;
 shared float q_tile[shared_q];
 shared float weight_of[local_size * queries];
@@ -69,13 +70,13 @@ void attend(uint begin, uint end, uint token0, uint head0, uint heads_here, uint
   const uint me = gl_LocalInvocationID.x, s = sequence_of(p.first_row + begin);
   // Key j lies at k_base + j · k_step; place: of the first token.
   uint k_base, v_base, k_step, v_step, hi, place, keep_base = 0u;
-  if (layout_of_keys == in_cache) {
+  if (cached) {
     const uint at = uint(places.v[(p.at[7] >> 2) + s]) * p.heads + kv - p.first;
     if (at >= p.held) return;
     k_step = p.d;
-    v_step = p.dv;
+    v_step = layout_of_keys == latents ? p.d : p.dv;
     k_base = at * p.capacity * p.d;
-    v_base = at * p.capacity * p.dv;
+    v_base = at * p.capacity * v_step;
     place = uint(positions.v[(p.at[4] >> 2) + p.first_row + begin]);
     hi = uint(lengths.v[(p.at[5] >> 2) + p.first_row + begin]);
     if (keep_type != 3u) hi = min(hi, keep.v[(p.at[9] >> 2) + s]);
@@ -142,7 +143,7 @@ void attend(uint begin, uint end, uint token0, uint head0, uint heads_here, uint
     }
     for (uint a = 0u; a < q_groups; ++a) {
       const uint j = j0 + lane + a * lanes;
-      const bool seen = j >= lo && j < hi && (keep_type == 3u || layout_of_keys == in_cache || kept(keep_base + j));
+      const bool seen = j >= lo && j < hi && (keep_type == 3u || cached || kept(keep_base + j));
       for (uint i = 0u; i < mine; ++i) {
         const uint t = token0 + (mine0 + i) / tile_heads;
         bool sees = seen && t >= begin && t < end && (mine0 + i) % tile_heads < heads_here;

@@ -56,10 +56,13 @@ for missing in "whisper whisper-tiny-random cross_set"; do
   expect "what generated code lacks of $name" 1 "error[E0501]" "$word" "$name.model:" -- \
     "$modelc" build "$PWD/examples/$name/$name.model" --config "$PWD/examples/$name/fixtures/$fixture/config.json" -o "$work/nk"
 done
-# States that the runtime has no memory for yet: the operations that go over them are named, with their lines.
-build_of() { "$modelc" build "examples/$1/$1.model" --config "examples/$1/fixtures/$2/config.json" -o "$work/nk"; }
-expect "DeepSeek-V3 without kernels" 1 "error[E0501]" "operation \`attend_latent\`" "operation \`append\` is not carried out by the C++ backend yet, with a LatentCache" \
-  "deepseek_v3.model:" -- build_of deepseek_v3 deepseek-v3-dense
+# A matrix of latents is a weight, and read as rows.
+sed 's/up: kv_b_proj.weight/up: kv_b_proj.weight * 1.5/' examples/deepseek_v3/deepseek_v3.model > "$work/computed.model"
+expect "latents whose matrix is computed" 1 "error[E0501]" "operation \`attend_latent\`" "\`up\` is computed, and not a weight" "computed.model:" -- \
+  "$modelc" build "$work/computed.model" --config examples/deepseek_v3/fixtures/deepseek-v3-dense/config.json -o "$work/nk"
+sed 's/let y = attend_latent/let extra = sum(kv_b_proj.weight)\n        let y = extra * 0 + attend_latent/' examples/deepseek_v3/deepseek_v3.model > "$work/both.model"
+expect "latents whose matrix is read as numbers too" 1 "error[E0501]" "weight \`kv_b_proj.weight\`" "is a matrix here and is read as numbers elsewhere" "both.model:" -- \
+  "$modelc" build "$work/both.model" --config examples/deepseek_v3/fixtures/deepseek-v3-dense/config.json -o "$work/nk"
 # What stands in another file is marked where this one calls it: a text that is expanded here, and a module's own function.
 cat > "$work/mixing.model" <<'MODEL'
 language 1

@@ -7,7 +7,6 @@ source "$(dirname "$0")/lib.sh"
 # (tests/frontend/sema/graph_*_test.cpp).
 lacks() {
   case "$1" in
-    deepseek_v3) echo attend_latent ;;
     whisper) echo cross_set ;;
   esac
 }

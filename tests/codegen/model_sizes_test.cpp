@@ -121,6 +121,22 @@ TEST_CASE("the tiny model on the CPU: weights as its file has them, caches by th
   CHECK(exact->activations > 0);
 }
 
+TEST_CASE("a cache of latents has a row a position for all heads, of two bytes a number in fast mode") {
+  const std::string folder = MODELC_SOURCE_DIR "/examples/deepseek_v3/fixtures/deepseek-v3-dense";
+  const Options o = options_of(MODELC_SOURCE_DIR "/examples/deepseek_v3/deepseek_v3.model", folder);
+  Session s(o);
+  const auto m = ModelSizes::of(s, 24);
+  if (!s.report() || !m) FAIL("messages above");
+  auto cpu = *open_cpu({.threads = 1});
+  const auto exact = m->on(*cpu, false), fast = m->on(*cpu, true);
+  REQUIRE(exact.ok());
+  REQUIRE(fast.ok());
+  const auto config = *read_json_file(folder + "/config.json");
+  const auto value = [&](const char* key) { return *config.root.find(key)->as_int(); };
+  CHECK(sum(exact->caches) == value("num_hidden_layers") * (value("kv_lora_rank") + value("qk_rope_head_dim")) * 24 * 4);
+  CHECK(sum(fast->caches) == sum(exact->caches) / 2);
+}
+
 TEST_CASE("a context beyond the model's, a checkpoint that is another model's") {
   const Options o = options_of(llama, tiny), other = options_of(llama, MODELC_SOURCE_DIR "/examples/qwen3_moe/fixtures/qwen3-moe-each");
   Session s(o), t(other);

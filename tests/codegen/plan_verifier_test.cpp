@@ -88,6 +88,7 @@ const std::vector<std::string>& plans() {
                                                example("vit", "vit-tiny"),
                                                example("mamba2", "mamba2-tiny"),
                                                example("qwen3_next", "qwen3-next-dense"),
+                                               example("deepseek_v3", "deepseek-v3-dense"),
                                                plan_of(test::graph_of(rest, R"({"n": 4})")),
                                                custom_plan()};
   return all;
@@ -158,6 +159,13 @@ TEST_CASE("every operand of every kind of step is checked") {
       {"attend", "state", "\"\"", "`k` is missing"},
       {"attend", "at", "none", "`at` is missing"},
       {"attend", "out", "none", "`out` is missing"},
+      {"attend_latent", "q_nope", "none", "`q_nope` is missing"},
+      {"attend_latent", "q_rope", "at", "`q_rope` is the batch, and no numbers"},
+      {"attend_latent", "state", "\"nothing\"", "no state nothing"},
+      {"attend_latent", "state", "\"\"", "no state is named"},
+      {"attend_latent", "at", "none", "`at` is missing"},
+      {"attend_latent", "up", "\"nothing\"", "no weight nothing"},
+      {"attend_latent", "out", "none", "`out` is missing"},
       {"map", "inputs", "[none, none]", "`inputs` is missing"},
       {"map", "inputs", "[]", "inputs, not 0"},
       {"map", "out", "none", "`out` is missing"},
@@ -255,6 +263,32 @@ TEST_CASE("every operand of every kind of step is checked") {
     REQUIRE(program.ok());
     CHECK(plan::verify(*program).empty());
   }
+}
+
+TEST_CASE("a state of another kind than the step's is found") {
+  const auto said = [](const std::string& text, const auto& damage) {
+    auto program = plan::read(text);
+    REQUIRE(program.ok());
+    for (plan::Class& c : program->classes)
+      for (plan::Function& f : c.functions)
+        for (plan::Step& s : f.steps) damage(s);
+    std::string all;
+    for (const std::string& problem : plan::verify(*program)) all += problem + "\n";
+    return all;
+  };
+  const std::string over_keys = said(plan_of(test::llama_graph()), [](plan::Step& s) {
+    if (const auto* a = std::get_if<plan::Attend>(&s.kind))
+      s.kind = plan::AttendLatent{a->q, a->q, a->state, a->at, "q_proj.weight", true, 1, a->out};
+  });
+  CHECK_MESSAGE(over_keys.find("attend_latent: cache is a KVCache, and no LatentCache") != std::string::npos, over_keys);
+  const std::string over_latents = said(example("deepseek_v3", "deepseek-v3-dense"), [](plan::Step& s) {
+    if (const auto* a = std::get_if<plan::AttendLatent>(&s.kind)) {
+      plan::Attend other;
+      other.q = a->q_nope, other.state = a->state, other.at = a->at, other.out = a->out;
+      s.kind = other;
+    }
+  });
+  CHECK_MESSAGE(over_latents.find("attend: cache is a LatentCache, and no KVCache") != std::string::npos, over_latents);
 }
 
 TEST_CASE("a custom operation: its reference writes its results, and a shader reads what it is given to the end") {

@@ -294,6 +294,10 @@ class Body {
     items.push_back(text(k.out));
     line("s.attend(", items, ");", s);
   }
+  void step(const plan::AttendLatent& k, const plan::Step& s) {
+    const std::string args = fmt::format("{{.mask = modelc::Mask::{}, .scale = {}}}", k.causal ? "causal" : "full", float_literal(k.scale));
+    line("s.attend_latent(", {text(k.q_nope), text(k.q_rope), path(k.state), text(k.at), path(k.up), args, text(k.out)}, ");", s);
+  }
   void step(const plan::Map& k, const plan::Step& s) {
     std::vector<std::string> in;
     for (const auto& o : k.inputs) in.push_back(text(o));

@@ -61,6 +61,23 @@ template <class W> void score(int rows, const float* const* q, const std::byte* 
   for (; b < blocks; ++b) score_some<1, W>(rows, q, keys + W::bytes(b * d * key_block), d, scores + b * key_block);
 }
 
+// The same with keys that lie position after position: products of q's rows with theirs.
+template <class W> void score_stored(const AttendChunk& a, int64_t block, int64_t positions) {
+  ProductArgs p;
+  p.x = a.q[0];
+  p.x_stride = a.d;
+  p.w = a.keys + W::bytes(block * a.key_stride);
+  p.w_stride = W::bytes(a.key_stride);
+  p.encoding = a.stored;
+  p.m = a.rows;
+  p.n = positions;
+  p.k = a.d;
+  p.out = a.scratch;
+  p.out_stride = score_block;
+  p.scratch = a.scratch + attend_max_rows * score_block;
+  product(p);
+}
+
 // acc[row][columns] += sum over the positions of p[row][position] · v[position][columns], V vectors wide.
 template <int R, int V, class W> MODELC_INLINE void value_tile(const float* p, const std::byte* v, int64_t stride, int64_t positions,
                                                                float* acc, int64_t acc_stride, int64_t last_lanes) {
@@ -157,7 +174,8 @@ template <class W> void attend_as(const AttendChunk& a) {
   hi = hi > a.end ? a.end : hi;
   for (int64_t block = lo / score_block * score_block; block < hi; block += score_block) {
     const int64_t held = hi - block < score_block ? hi - block : score_block;
-    score<W>(a.rows, a.q, a.keys + W::bytes(block * a.d), (held + key_block - 1) / key_block, a.d, a.scratch);
+    if (a.key_stride > 0) score_stored<W>(a, block, held);
+    else score<W>(a.rows, a.q, a.keys + W::bytes(block * a.d), (held + key_block - 1) / key_block, a.d, a.scratch);
     int64_t from[attend_max_rows], to[attend_max_rows];    // what each row sees of the block
     for (int r = 0; r < a.rows; ++r) {
       from[r] = a.lo[r] > block ? a.lo[r] - block : 0;

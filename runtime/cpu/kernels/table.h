@@ -11,6 +11,9 @@ using std::int64_t;
 int product_rows();
 int64_t product_scratch(int64_t m, int64_t n, int64_t k);
 void product(const ProductArgs& args);
+// combine.cpp
+int64_t combine_scratch();
+void combine(const CombineArgs& args);
 // rounded.cpp
 std::int64_t rounded_size(int64_t k);
 void round(const float* x, int64_t k, std::byte* to);

@@ -184,7 +184,9 @@ TEST_CASE("the bytes of a state are known before it is reserved, on every device
     for (const StateSlot& slot : {StateSlot{.sizes = {3, 20, 12}}, StateSlot{.sizes = {3, 20, 12}, .dtype = DType::f16},
                                   StateSlot{.sizes = {2, 8, 8}, .dtype = DType::f32, .member = device->members() - 1},
                                   StateSlot{.kind = Kind::recurrent, .sizes = {5, 3}}, StateSlot{.kind = Kind::ring, .sizes = {4, 7}},
-                                  StateSlot{.kind = Kind::latent_cache, .sizes = {4, 2}}})
+                                  StateSlot{.kind = Kind::latent_cache, .sizes = {4, 2}},
+                                  StateSlot{.kind = Kind::latent_cache, .sizes = {7, 3}, .dtype = DType::bf16},
+                                  StateSlot{.kind = Kind::latent_cache, .sizes = {7, 3}, .member = device->members() - 1}})
       for (const int sequences : {1, 3}) {
         const std::string description = device->description();
         CAPTURE(description);
@@ -202,12 +204,66 @@ TEST_CASE("the bytes of a state are known before it is reserved, on every device
       }
   // Keys lie in blocks of positions on the CPU: 112 for 100.
   CHECK(*devices[0]->state_bytes({.sizes = {3, 20, 12}, .dtype = DType::f16}, 100, 1) == 3 * (112 * 20 + 100 * 12) * 2);
+  // Latents as they are, once for all heads, and not once more as values.
+  const StateSlot latents{.kind = Kind::latent_cache, .sizes = {20, 4}};
+  for (const auto& device : devices) CHECK(*device->state_bytes(latents, 100, 3) == 3 * 100 * (20 + 4) * 4);
+  CHECK(devices[0]->state_bytes(latents, std::int64_t{1} << 41, 1).error().kind == "out-of-memory");
   CHECK(devices[0]->state_bytes({.sizes = {1, 4, 4}}, std::int64_t{1} << 41, 1).error().kind == "out-of-memory");
+}
+
+TEST_CASE("a cache of latents goes back to any length, and to the call before when one fails") {
+  auto device = *open_cpu({});
+  auto store = *device->reserve({.kind = StateSlot::Kind::latent_cache, .sizes = {3, 2}}, 10, 3);
+  auto& cache = static_cast<LatentCache&>(*store);
+  CHECK(cache.rows.shape == Shape{3, 10, 5});
+  const Sequences at{{2, 0}};
+  const auto call = [&](std::int64_t tokens) {
+    Batch b;
+    b.slots = at.slots;
+    b.starts = {0};
+    for (const std::int32_t slot : at.slots) {
+      const std::int64_t begin = cache.held[static_cast<std::size_t>(slot)];
+      for (std::int64_t i = begin; i < begin + tokens; ++i) {
+        b.positions.push_back(static_cast<std::int32_t>(i));
+        b.lengths.push_back(static_cast<std::int32_t>(begin + tokens));
+        b.sequence.push_back(static_cast<std::int32_t>(b.starts.size()) - 1);
+      }
+      b.starts.push_back(static_cast<std::int32_t>(b.positions.size()));
+    }
+    std::vector<float> latents, keys;
+    for (std::int64_t t = 0; t < b.tokens(); ++t) {
+      for (int i = 0; i < 3; ++i) latents.push_back(static_cast<float>(100 * t + i));
+      for (int i = 0; i < 2; ++i) keys.push_back(static_cast<float>(-100 * t - i));
+    }
+    const Tensor latent{*device->allocate(b.tokens() * 12), 0, DType::f32, {b.tokens(), 3}};
+    const Tensor key{*device->allocate(b.tokens() * 8), 0, DType::f32, {b.tokens(), 2}};
+    device->write(std::as_bytes(std::span(latents)), latent);
+    device->write(std::as_bytes(std::span(keys)), key);
+    device->append(cache, latent, key, b);
+    device->free(latent.buffer);
+    device->free(key.buffer);
+  };
+  REQUIRE(cache.begin(at).ok());
+  call(4);
+  cache.commit(at);
+  CHECK(cache.held == std::vector<std::int64_t>{4, 0, 4});
+  const float* last = cache.rows.host<float>() + (0 * 10 + 3) * 5;     // of slot 0, the second sequence: token 7
+  CHECK(std::vector<float>(last, last + 5) == std::vector<float>{700, 701, 702, -700, -701});
+  REQUIRE(cache.begin(at).ok());
+  call(3);
+  CHECK(cache.held == std::vector<std::int64_t>{7, 0, 7});
+  cache.rollback(at);
+  CHECK(cache.held == std::vector<std::int64_t>{4, 0, 4});
+  CHECK(cache.truncate(2, 3) == 3);
+  CHECK(cache.truncate(0, 9) == 9);                        // there are fewer: State asks for no more than there are
+  CHECK(cache.held == std::vector<std::int64_t>{4, 0, 3});
+  CHECK(cache.truncate(0, 0) == 0);
+  CHECK(cache.held[0] == 0);
 }
 
 TEST_CASE("states that a device does not have, and sizes that pass all numbers, are refused") {
   auto device = *open_cpu({});
-  CHECK(device->reserve({.kind = StateSlot::Kind::latent_cache, .sizes = {4, 2}}, 10, 1).error().kind == "state-kind");
+  CHECK(device->reserve({.kind = StateSlot::Kind::latent_cache, .sizes = {4, 2}, .dtype = DType::i32}, 10, 1).error().kind == "state-kind");
   CHECK(device->reserve({.sizes = {1, 4, 4}, .dtype = DType::i32}, 10, 1).error().kind == "state-kind");
   CHECK(device->reserve({.kind = StateSlot::Kind::recurrent, .sizes = {4, 2}, .dtype = DType::f16}, 10, 1).error().kind == "state-kind");
   const std::int64_t large = std::int64_t{1} << 40;
