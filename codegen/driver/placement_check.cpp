@@ -74,7 +74,9 @@ class Check {
     const std::size_t line = std::min(a.value_or(rules_.size()), b.value_or(rules_.size()));
     const source::Span span = line < rules_.size() ? span_at(s_, rules_[line].where) : source::Span{};
     if (span.valid()) s_.sink.error(code::section_target_unknown, span, e);
-    else s_.sink.error(s_.options.device.empty() ? code::section_target_unknown : code::bad_option, s_.options.device.empty() ? "place" : "--device", e);
+    else
+      s_.sink.error(s_.options.device.empty() ? code::section_target_unknown : code::bad_option,
+                    s_.options.device.empty() ? "place" : "--device", e);
   }
 
   Session& s_;

@@ -266,6 +266,7 @@ class Builder {
       case NodeKind::layer_norm: s.kind = plan::LayerNorm{in(n, 0), in(n, 1), in(n, 2), n.eps, out(0)}; break;
       case NodeKind::rope: s.kind = plan::Rope{in(n, 0), in(n, 1), in(n, 2), n.halves, out(0)}; break;
       case NodeKind::append: s.kind = plan::Append{n.member, in(n, 0), in(n, 1), plan::BatchRef{}}, advances_ = true; break;
+      case NodeKind::cross_set: s.kind = plan::CrossSet{n.member, in(n, 0), in(n, 1), plan::BatchRef{}}; break;
       case NodeKind::attend:
         s.kind = plan::Attend{
             in(n, 0), n.member, in(n, 1), in(n, 2), n.batched ? plan::Operand(plan::BatchRef{}) : plan::Operand(plan::Absent{}),

@@ -46,6 +46,7 @@ enum class NodeKind : std::uint8_t {
   layer_norm,
   rope,
   append,
+  cross_set,
   attend,
   attend_latent,
   map,

@@ -9,6 +9,7 @@ namespace {
 bool has_effect(const Node& n) {
   switch (n.kind) {
     case NodeKind::append:
+    case NodeKind::cross_set:
     case NodeKind::causal_conv1d:
     case NodeKind::ssd_scan:
     case NodeKind::gated_delta:

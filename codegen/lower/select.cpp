@@ -137,7 +137,7 @@ class Selector {
   // ", with a LatentCache": a state that the runtime has no memory for.
   std::string other_state(const graph::Op& op) const {
     for (const graph::StateDecl& s : d_.owner->states)
-      if (s.name == op.member && s.kind != graph::StateKind::kv_cache &&
+      if (s.name == op.member && s.kind != graph::StateKind::kv_cache && s.kind != graph::StateKind::cross_cache &&
           !(op.kind == OpKind::append && s.kind == graph::StateKind::latent_cache))
         return fmt::format(", with a {}", graph::language_name(s.kind));
     return "";
@@ -491,6 +491,13 @@ class Selector {
       case OpKind::append: {
         if (const std::string why = other_state(op); !why.empty()) return unsupported(op, why);
         Node n = node(op, NodeKind::append);
+        n.member = op.member;
+        n.in = {operand(op, 0), operand(op, 1)};
+        nodes.push_back(std::move(n));
+        return;
+      }
+      case OpKind::cross_set: {
+        Node n = node(op, NodeKind::cross_set);
         n.member = op.member;
         n.in = {operand(op, 0), operand(op, 1)};
         nodes.push_back(std::move(n));

@@ -54,6 +54,10 @@ template <class V, As<Append> S> void fields(V& v, S& s) {
   auto& [state, k, value, at] = s;
   v("state", state), v("k", k), v("v", value), v("at", at);
 }
+template <class V, As<CrossSet> S> void fields(V& v, S& s) {
+  auto& [state, k, value, at] = s;
+  v("state", state), v("k", k), v("v", value), v("at", at);
+}
 template <class V, As<Attend> S> void fields(V& v, S& s) {
   auto& [q, state, k, value, at, sinks, keep, causal, scale, softcap, window, out] = s;
   v("q", q), v("state", state), v("k", k), v("v", value), v("at", at), v("sinks", sinks), v("keep", keep);

@@ -156,6 +156,11 @@ struct Append {
   std::string state;
   Operand k, v, at;
 };
+// All of a cross_cache, for the sequences of `at`.
+struct CrossSet {
+  std::string state;
+  Operand k, v, at;
+};
 struct Attend {
   Operand q;
   std::string state;                             // a state's member name, or "" with k and v given
@@ -285,9 +290,9 @@ struct Repeat {
   std::vector<Carried> carried;
   std::vector<Step> body;
 };
-using StepKind = std::variant<Linear, LinearAdd, LinearMap, Take, TakeRows, RmsNorm, AddRmsNorm, LayerNorm, Rope, Append, Attend,
-                              AttendLatent, Map, Copy, Rearrange, Reduce, Route, Experts, Conv, CausalConv1d, SsdScan, GatedDelta, Fill,
-                              Call, Custom, Repeat>;
+using StepKind =
+    std::variant<Linear, LinearAdd, LinearMap, Take, TakeRows, RmsNorm, AddRmsNorm, LayerNorm, Rope, Append, CrossSet, Attend, AttendLatent,
+                 Map, Copy, Rearrange, Reduce, Route, Experts, Conv, CausalConv1d, SsdScan, GatedDelta, Fill, Call, Custom, Repeat>;
 // A value that the step has made is rounded to a type, in place, where the model runs by its `policy` (mode fast); in exact
 // arithmetic it stays as it is.
 struct Rounding {

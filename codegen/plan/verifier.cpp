@@ -238,10 +238,11 @@ class Verifier {
   void step(const LayerNorm& s) { value(s.x, "x"), may(s.w, "w"), may(s.b, "b"), out(s.out, "out"); }
   void step(const Rope& s) { value(s.x, "x"), value(s.cos, "cos"), value(s.sin, "sin"), out(s.out, "out"); }
   void step(const Append& s) { value(s.k, "k"), value(s.v, "v"), state(s.state, s.at, {kv_cache, latent_cache}); }
+  void step(const CrossSet& s) { value(s.k, "k"), value(s.v, "v"), state(s.state, s.at, {cross_cache}); }
   void step(const Attend& s) {
     value(s.q, "q");
     if (s.state.empty()) value(s.k, "k"), value(s.v, "v"), operand(s.at, Need::optional_batch, "at");
-    else state(s.state, s.at, {kv_cache});
+    else state(s.state, s.at, {kv_cache, cross_cache});
     if (!s.state.empty() && !(std::holds_alternative<Absent>(s.k) && std::holds_alternative<Absent>(s.v)))
       problem("keys and values are given, and come from a state");
     if (!std::holds_alternative<Absent>(s.keep) && !std::holds_alternative<Absent>(s.at)) problem("`keep` is of rectangular sequences");
@@ -273,9 +274,7 @@ class Verifier {
     out(s.out, "out");
   }
   void step(const Conv& s) { value(s.x, "x"), value(s.w, "w"), may(s.b, "b"), out(s.out, "out"); }
-  void step(const CausalConv1d& s) {
-    value(s.x, "x"), value(s.w, "w"), may(s.b, "b"), state(s.state, s.at, {ring}), out(s.out, "out");
-  }
+  void step(const CausalConv1d& s) { value(s.x, "x"), value(s.w, "w"), may(s.b, "b"), state(s.state, s.at, {ring}), out(s.out, "out"); }
   void step(const SsdScan& s) {
     value(s.x, "x"), value(s.dt, "dt"), value(s.a, "a"), value(s.b, "b"), value(s.c, "c"), value(s.d, "d");
     state(s.state, s.at, {recurrent}), out(s.out, "out");

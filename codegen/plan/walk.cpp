@@ -21,6 +21,7 @@ struct Walk {
   void operator()(const LayerNorm& s) const { r(s.x), r(s.w), r(s.b), w(s.out); }
   void operator()(const Rope& s) const { r(s.x), r(s.cos), r(s.sin), w(s.out); }
   void operator()(const Append& s) const { r(s.k), r(s.v), r(s.at); }
+  void operator()(const CrossSet& s) const { r(s.k), r(s.v), r(s.at); }
   void operator()(const Attend& s) const { r(s.q), r(s.k), r(s.v), r(s.at), r(s.sinks), r(s.keep), w(s.out); }
   void operator()(const AttendLatent& s) const { r(s.q_nope), r(s.q_rope), r(s.at), w(s.out); }
   void operator()(const Map& s) const {
@@ -63,6 +64,7 @@ struct Name {
   const char* operator()(const LayerNorm&) const { return "layer_norm"; }
   const char* operator()(const Rope&) const { return "rope"; }
   const char* operator()(const Append&) const { return "append"; }
+  const char* operator()(const CrossSet&) const { return "cross_set"; }
   const char* operator()(const Attend&) const { return "attend"; }
   const char* operator()(const AttendLatent&) const { return "attend_latent"; }
   const char* operator()(const Map&) const { return "map"; }

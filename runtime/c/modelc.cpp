@@ -381,7 +381,7 @@ modelc_status modelc_logits(modelc_session* session, const int32_t* ids, size_t 
     if (!batch) return failed(batch.error(), error);
     if (vocabulary == 0) return failed({"not-a-language-model", session->loaded->name + " does not map tokens to logits", {}, ""}, error);
     // A copy: what the call without one gives lasts until another thread's.
-    const modelc::EntryDesc& entry = model.entries()[0];
+    const modelc::EntryDesc& entry = *model.language_entry();
     auto results =
         model.call(entry.name, session->state.get(), *batch,
                    {{entry.inputs[0].name, modelc::HostTensor::of(std::span(ids, id_count), {static_cast<std::int64_t>(id_count)})}});

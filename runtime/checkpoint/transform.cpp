@@ -324,8 +324,8 @@ Result<std::vector<HostArray>> apply(const Transform& t, bool forward, std::vect
       for (const HostArray& x : in) {
         auto y = t.kind == TransformKind::offset        ? offset(t, x, forward ? t.value : -t.value)
                  : t.kind == TransformKind::log_negated ? log_negated(t, x, forward)
-                 : t.kind == TransformKind::cast ? (forward ? cast(x, t.dtype) : Result<HostArray>(x))
-                                                 : rope_rows(t, x, forward);
+                 : t.kind == TransformKind::cast        ? (forward ? cast(x, t.dtype) : Result<HostArray>(x))
+                                                        : rope_rows(t, x, forward);
         if (!y) return std::move(y.error());
         out.push_back(std::move(*y));
       }

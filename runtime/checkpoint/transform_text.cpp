@@ -8,8 +8,8 @@
 namespace modelc {
 namespace {
 
-constexpr std::array<std::string_view, 10> names = {"transpose", "reshape", "stack", "split", "concat", "unzip", "deinterleave_rope_rows",
-                                                   "offset",    "log_negated", "cast"};
+constexpr std::array<std::string_view, 10> names = {
+    "transpose", "reshape", "stack", "split", "concat", "unzip", "deinterleave_rope_rows", "offset", "log_negated", "cast"};
 
 // Arguments of one call; a list is one argument with its brackets. Commas inside brackets and parentheses are theirs.
 std::vector<std::string_view> cut(std::string_view text) {

@@ -80,7 +80,8 @@ struct CpuDevice::Keys {
     }
     if (cache != nullptr) {
       position = at->positions[row];
-      held = std::min<std::int64_t>(cache->held[static_cast<std::size_t>(at->slots[s])], at->lengths[row]);
+      held = cache->held[static_cast<std::size_t>(at->slots[s])];
+      if (!cache->whole) held = std::min<std::int64_t>(held, at->lengths[row]);
     }
     hi = args.mask == Mask::causal ? std::min(position + 1, held) : held;
     lo = args.window > 0 ? std::max<std::int64_t>(position + 1 - args.window, 0) : 0;
@@ -109,17 +110,18 @@ Status supported(const StateSlot& slot) {
   return Error{"state-kind", "a state of " + std::string(name(slot.dtype)) + " is not carried out by the CPU device", {}, {}};
 }
 
-// Bytes of the two buffers of a kv_cache.
+// Bytes of the two buffers of a cache of keys and values.
 struct CacheBytes {
   std::int64_t keys = 0, values = 0;
 };
-Result<CacheBytes> cache_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) {
-  const std::int64_t rows = static_cast<std::int64_t>(sequences) * slot.sizes[0], element = bytes(slot.dtype);
+Result<CacheBytes> cache_bytes(const StateSlot& slot, std::int64_t asked_for, int sequences) {
+  const auto [heads, dim, value_dim, capacity] = KeySizes(slot, asked_for);
+  const std::int64_t rows = static_cast<std::int64_t>(sequences) * heads, element = bytes(slot.dtype);
   CacheBytes b;
   std::int64_t both = 0;
   if (capacity > (std::int64_t{1} << 40) || __builtin_mul_overflow(rows, key_positions(capacity) * element, &b.keys) ||
-      __builtin_mul_overflow(rows, capacity * element, &b.values) || __builtin_mul_overflow(b.keys, slot.sizes[1], &b.keys) ||
-      __builtin_mul_overflow(b.values, slot.sizes[2], &b.values) || __builtin_add_overflow(b.keys, b.values, &both))
+      __builtin_mul_overflow(rows, capacity * element, &b.values) || __builtin_mul_overflow(b.keys, dim, &b.keys) ||
+      __builtin_mul_overflow(b.values, value_dim, &b.values) || __builtin_add_overflow(b.keys, b.values, &both))
     return Error{"out-of-memory",
                  "a cache of " + grouped(capacity) + " positions for " + counted(static_cast<std::uint64_t>(sequences), "sequence") +
                      " passes all memory",
@@ -133,7 +135,7 @@ Result<CacheBytes> cache_bytes(const StateSlot& slot, std::int64_t capacity, int
 Result<std::int64_t> CpuDevice::state_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) const {
   if (Status s = supported(slot); !s) return std::move(s.error());
   if (slot.kind == StateSlot::Kind::latent_cache) return LatentCache::bytes_of(slot, capacity, sequences);
-  if (slot.kind != StateSlot::Kind::kv_cache) return SlotState::bytes_of(slot, sequences);
+  if (!slot.has_keys()) return SlotState::bytes_of(slot, sequences);
   auto size = cache_bytes(slot, capacity, sequences);
   if (!size) return std::move(size.error());
   return size->keys + size->values;
@@ -149,7 +151,7 @@ Result<std::unique_ptr<StateStore>> CpuDevice::reserve(const StateSlot& slot, st
     return std::unique_ptr<StateStore>(std::make_unique<LatentCache>(
         *this, slot, capacity, sequences, Tensor{*rows, 0, slot.dtype, {sequences, capacity, slot.sizes[0] + slot.sizes[1]}}));
   }
-  if (slot.kind != StateSlot::Kind::kv_cache) {
+  if (!slot.has_keys()) {
     auto state = SlotState::make(*this, slot, sequences);
     if (!state) return std::move(state.error());
     return std::unique_ptr<StateStore>(std::move(*state));
@@ -163,34 +165,33 @@ Result<std::unique_ptr<StateStore>> CpuDevice::reserve(const StateSlot& slot, st
     buffers_.free(*keys);
     return std::move(values.error());
   }
-  const std::int64_t heads = slot.sizes[0], dim = slot.sizes[1], value_dim = slot.sizes[2];
-  return std::unique_ptr<StateStore>(
-      std::make_unique<KvCache>(*this, slot, capacity, sequences,
-                                Tensor{*keys, 0, slot.dtype, {sequences, heads, key_positions(capacity) / key_block, dim, key_block}},
-                                Tensor{*values, 0, slot.dtype, {sequences, heads, capacity, value_dim}}));
+  const KeySizes of(slot, capacity);
+  return std::unique_ptr<StateStore>(std::make_unique<KvCache>(
+      *this, slot, of, sequences,
+      Tensor{*keys, 0, slot.dtype, {sequences, of.heads, key_positions(of.capacity) / key_block, of.dim, key_block}},
+      Tensor{*values, 0, slot.dtype, {sequences, of.heads, of.capacity, of.value_dim}}));
 }
 
-void CpuDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) {
-  const std::int64_t heads = cache.heads, d = cache.dim, dv = cache.value_dim, tokens = at.tokens();
-  assert(k.count() == tokens * heads * d && v.count() == tokens * heads * dv);
+template <class Place> void CpuDevice::put_rows(KvCache& cache, const Tensor& k, const Tensor& v, std::int64_t rows, const Place& place) {
+  const std::int64_t heads = cache.heads, d = cache.dim, dv = cache.value_dim;
+  assert(k.count() == rows * heads * d && v.count() == rows * heads * dv);
   const float* from_k = k.host<float>();
   const float* from_v = v.host<float>();
   const Stored as = stored_as(cache.keys.dtype);
-  // A token's rows of one head, as they are or made shorter on the way.
+  // A row of one head, as it is or made shorter on the way.
   const auto put = [&](const auto* key, const auto* value, std::int64_t head, std::int64_t position) {
     using T = std::remove_cvref_t<decltype(*key)>;
     put_key(key, d, position, cache.keys.host<T>() + head * key_positions(cache.capacity) * d);
     std::memcpy(cache.values.host<T>() + (head * cache.capacity + position) * dv, value, static_cast<std::size_t>(dv) * sizeof(T));
   };
-  spread_rows(tokens, heads * (d + dv), [&](std::int64_t begin, std::int64_t end) {
+  spread_rows(rows, heads * (d + dv), [&](std::int64_t begin, std::int64_t end) {
     std::vector<std::uint16_t> half(static_cast<std::size_t>(as == Stored::f32 ? 0 : d + dv));
-    for (std::int64_t t = begin; t < end; ++t) {
-      const auto row = static_cast<std::size_t>(t);
-      const std::int64_t slot = at.slots[static_cast<std::size_t>(at.sequence[row])], position = at.positions[row];
+    for (std::int64_t row = begin; row < end; ++row) {
+      const auto [slot, position] = place(row);
       assert(position < cache.capacity);
       for (std::int64_t h = 0; h < heads; ++h) {
-        const float* key = from_k + (t * heads + h) * d;
-        const float* value = from_v + (t * heads + h) * dv;
+        const float* key = from_k + (row * heads + h) * d;
+        const float* value = from_v + (row * heads + h) * dv;
         if (as == Stored::f32) {
           put(key, value, slot * heads + h, position);
           continue;
@@ -201,7 +202,21 @@ void CpuDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const B
       }
     }
   });
+}
+
+void CpuDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) {
+  put_rows(cache, k, v, at.tokens(), [&](std::int64_t row) {
+    const auto t = static_cast<std::size_t>(row);
+    return std::pair<std::int64_t, std::int64_t>(at.slots[static_cast<std::size_t>(at.sequence[t])], at.positions[t]);
+  });
   cache.advance(at);
+}
+
+void CpuDevice::set(KvCache& cache, const Tensor& k, const Tensor& v, const Sequences& at) {
+  const std::int64_t n = cache.capacity;
+  put_rows(cache, k, v, at.batch() * n,
+           [&](std::int64_t row) { return std::pair<std::int64_t, std::int64_t>(at.slots[static_cast<std::size_t>(row / n)], row % n); });
+  for (const std::int32_t slot : at.slots) cache.held[static_cast<std::size_t>(slot)] = n;
 }
 
 void CpuDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {

@@ -75,6 +75,7 @@ class CpuDevice final : public Device {
   void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) override;
   void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) override;
   void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) override;
+  void set(KvCache& cache, const Tensor& k, const Tensor& v, const Sequences& at) override;
   void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) override;
@@ -112,6 +113,8 @@ class CpuDevice final : public Device {
 
   // Rows of x for products with w, in rounded_; with lock_ held.
   RoundedRows round(const float* x, std::int64_t rows, const Matrix& w);
+  // Rows of k and v into a cache; place(row) gives each row's slot and position.
+  template <class Place> void put_rows(KvCache& cache, const Tensor& k, const Tensor& v, std::int64_t rows, const Place& place);
   struct Keys;                                             // where attention's keys and values lie: attention.cpp
   struct Queries;                                          // and its queries and results
   void attend_over(const Queries& q, const Keys& keys, const AttendArgs& args);

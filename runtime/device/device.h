@@ -140,9 +140,9 @@ class Device {
   // ---- steps
   // A step begins: how long its axes are, and its batch. What follows until finish() belongs to it.
   virtual Status begin(const StepSizes& sizes, const Batch* at, const BatchTensors& fields) = 0;
-  // The memory of a `state` member for so many sequences, in the device's own layout: a KvCache for Kind::kv_cache, a
-  // LatentCache for latent_cache, with room for `capacity` positions of each. "state-kind" for a kind, or a dtype, that its kernels do not
-  // have.
+  // The memory of a `state` member for so many sequences, in the device's own layout: a KvCache for what has_keys(), a LatentCache for
+  // latent_cache, with room for `capacity` positions of each, or for a cross_cache's own. "state-kind" for a kind, or a dtype, that its
+  // kernels do not have.
   virtual Result<std::unique_ptr<StateStore>> reserve(const StateSlot& slot, std::int64_t capacity, int sequences) = 0;
   // The bytes that it comes to once all its sequences were in a call: what is reserved, and of a state without a past the copy to go
   // back to. Errors as reserve()'s.
@@ -170,8 +170,11 @@ class Device {
   virtual void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) = 0;
   // Appends k [t, heads, d] and v [t, heads, dv] to the batch's sequences, at the batch's positions.
   virtual void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) = 0;
+  // All positions of a cross_cache, of each of these sequences: k [b, n, heads, d], v [b, n, heads, dv], b and n may be one axis.
+  // What a sequence had before is written over.
+  virtual void set(KvCache& cache, const Tensor& k, const Tensor& v, const Sequences& at) = 0;
   // q [t, H, d] → out [t, H, dv]: softmax(scale · q kᵀ + mask) v per head over what the cache holds; head h reads kv
-  // head h / (H/Hk). A row that sees nothing gives 0.
+  // head h / (H/Hk). A row that sees nothing gives 0. Of a cross_cache every row sees all that was set (args.mask is full).
   virtual void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) = 0;
   // The same without state, within each sequence of `at`: k [t, Hk, d], v [t, Hk, dv].
   virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) = 0;
@@ -212,10 +215,11 @@ class Device {
   // with the last ones of: x [t, c], w [c, k], bias [c] or absent → out[t] = bias + Σ_j w[:, j] · x[t − (k − 1) + j].
   virtual void causal_conv1d(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& ring, const Batch& at,
                              const Tensor& out) = 0;
-  // Token by token, by head: S ← exp(dt · a) S + dt · x bᵀ, out [t, H, P] = S c + d · x; state [slots, H, P, N]. Mamba-2's.
+  // Token by token, by head: S ← exp(dt · a) S + dt · x bᵀ, out [t, H, P] = S c + d · x; state [slots, H, P, N]. State space duality
+  // (arXiv:2405.21060).
   virtual void ssd_scan(const ScanArgs& args, const Tensor& state, const Batch& at, const Tensor& out) = 0;
-  // The same: S ← exp(decay) S, S ← S + k (beta · (v − Sᵀ k))ᵀ, out [t, Hv, dv] = scale · Sᵀ q; state [slots, Hv, dk, dv]. Gated
-  // DeltaNet's.
+  // The same: S ← exp(decay) S, S ← S + k (beta · (v − Sᵀ k))ᵀ, out [t, Hv, dv] = scale · Sᵀ q; state [slots, Hv, dk, dv]. The gated
+  // delta rule (arXiv:2412.06464).
   virtual void gated_delta(const DeltaArgs& args, const Tensor& state, const Batch& at, const Tensor& out) = 0;
   // A custom operation by the first of its shaders that can run here, or by its C++ (may be null): outs from inputs, f32 and i32;
   // `sizes` is what a shader is told. False, with nothing done: its reference formula is computed by the kernels above.

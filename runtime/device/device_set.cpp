@@ -394,6 +394,11 @@ void DeviceSet::append(KvCache& cache, const Tensor& k, const Tensor& v, const B
   const Tensor keys = run.in(k);
   run.device.append(cache, keys, run.in(v), at);
 }
+void DeviceSet::set(KvCache& cache, const Tensor& k, const Tensor& v, const Sequences& at) {
+  On run(*this, home_of(cache));
+  const Tensor keys = run.in(k);
+  run.device.set(cache, keys, run.in(v), at);
+}
 void DeviceSet::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
   On run(*this, home_of(cache));
   run.begin();

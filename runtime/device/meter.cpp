@@ -172,12 +172,18 @@ void MeterDevice::rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pa
 void MeterDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) {
   noted("append", of(static_cast<const StateStore*>(&cache)), 0, 0, [&] { device_->append(cache, k, v, at); });
 }
+void MeterDevice::set(KvCache& cache, const Tensor& k, const Tensor& v, const Sequences& at) {
+  noted("set", of(static_cast<const StateStore*>(&cache)), 0, 0, [&] { device_->set(cache, k, v, at); });
+}
 void MeterDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
   if (!noting_) return device_->attend(q, cache, at, args, out);
   const double heads = static_cast<double>(q.shape[-2]), d = static_cast<double>(q.shape[-1]), dv = static_cast<double>(out.shape[-1]);
   const double row = static_cast<double>(
       cache.heads * (cache.dim * modelc::bytes(cache.keys.dtype) + cache.value_dim * modelc::bytes(cache.values.dtype)));
-  noted("attend", of(static_cast<const StateStore*>(&cache)), 2 * heads * (d + dv) * pairs_of(at, args), cache_bytes(at, row, args),
+  const double all = static_cast<double>(cache.capacity);   // that every row of a cross_cache sees
+  const double pairs = cache.whole ? all * static_cast<double>(at.tokens()) : pairs_of(at, args);
+  const double bytes = cache.whole ? all * row * static_cast<double>(at.batch()) : cache_bytes(at, row, args);
+  noted("attend", of(static_cast<const StateStore*>(&cache)), 2 * heads * (d + dv) * pairs, bytes,
         [&] { device_->attend(q, cache, at, args, out); });
 }
 void MeterDevice::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) {

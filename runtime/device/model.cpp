@@ -81,6 +81,7 @@ Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) con
       return std::move(store.error());
     }
     state->stores_.push_back(std::move(*store));
+    state->names_.push_back(s.name);
   }
   return state;
 }
@@ -271,24 +272,41 @@ Result<std::map<std::string, HostTensor>> Model::call_at(const std::string& entr
   return out;
 }
 
-std::optional<std::int64_t> Model::vocabulary() const {
-  assert(impl_ && "a model is used before it is loaded");
-  if (impl_->entries.empty()) return std::nullopt;
-  const Entry& e = impl_->entries[0];
-  if (e.desc->at != CallAt::batch || e.inputs.size() != 1 || e.outputs.size() != 1) return std::nullopt;
-  const Port &in = e.inputs[0], &out = e.outputs[0];
+namespace {
+
+// Of the entry forward, where it is tokens → logits.
+std::optional<std::size_t> language_index(const std::vector<Entry>& entries) {
+  const auto at = std::find_if(entries.begin(), entries.end(), [](const Entry& e) { return std::string_view(e.desc->name) == "forward"; });
+  if (at == entries.end() || at->desc->at != CallAt::batch || at->inputs.size() != 1 || at->outputs.size() != 1) return std::nullopt;
+  const Port &in = at->inputs[0], &out = at->outputs[0];
   if (in.desc->dtype != DType::i32 || in.desc->index_bound <= 0 || in.dims.size() != 1 || in.dims[0].axis() != tokens_axis ||
       out.desc->dtype != DType::f32 || out.dims.size() != 2 || out.dims[0].axis() != outputs_axis)
     return std::nullopt;
-  return out.dims[1].number();
+  return static_cast<std::size_t>(at - entries.begin());
+}
+
+}  // namespace
+
+const EntryDesc* Model::language_entry() const {
+  assert(impl_ && "a model is used before it is loaded");
+  const auto index = language_index(impl_->entries);
+  return index ? impl_->entries[*index].desc : nullptr;
+}
+
+std::optional<std::int64_t> Model::vocabulary() const {
+  assert(impl_ && "a model is used before it is loaded");
+  const auto index = language_index(impl_->entries);
+  return index ? impl_->entries[*index].outputs[0].dims[1].number() : std::nullopt;
 }
 
 Result<std::span<const float>> Model::logits(State& state, const Batch& at, std::span<const std::int32_t> input_ids) {
-  if (!vocabulary())
+  assert(impl_ && "a model is used before it is loaded");
+  const auto index = language_index(impl_->entries);
+  if (!index)
     return Error{
         "entry", std::string(name()) + " does not take tokens alone and give logits [outputs, vocabulary]", {}, "call its entries by name"};
   const HostView in = HostView::of(input_ids, {static_cast<std::int64_t>(input_ids.size())});
-  auto results = enter(0, &state, &at, {&in, 1});
+  auto results = enter(static_cast<int>(*index), &state, &at, {&in, 1});
   if (!results) return std::move(results.error());
   return (*results)[0].f32();
 }

@@ -147,8 +147,9 @@ class Model : public Module {
   Result<std::map<std::string, HostTensor>> call(const std::string& entry, State* state, const std::map<std::string, HostTensor>& inputs);
   // The same without copies for a model tokens → logits: logits [outputs, vocab] f32, valid until the next call.
   Result<std::span<const float>> logits(State& state, const Batch& at, std::span<const std::int32_t> input_ids);
-  // Non-null when the first entry is index[tokens], Batch → f32[outputs, vocab]; then the size of its vocabulary.
-  std::optional<std::int64_t> vocabulary() const;
+  // Entry forward, when it is index[tokens], Batch → f32[outputs, vocab]: what a generator calls. Else null.
+  const EntryDesc* language_entry() const;
+  std::optional<std::int64_t> vocabulary() const;          // of that entry; none where there is none
 
   // Hooks see every named value and every module's result, by qualified name.
   int add_layer_hook(LayerHook hook);                      // gives a number for remove_layer_hook

@@ -63,8 +63,9 @@ struct StateSlot {
   int index = -1;
   int member = 0;                                          // which of the model's devices it is on
 
-  // A cache that grows by a row a token: its rows are narrower in fast mode.
-  bool narrows() const { return kind == Kind::kv_cache || kind == Kind::latent_cache; }
+  bool has_keys() const { return kind == Kind::kv_cache || kind == Kind::cross_cache; }      // a KvCache holds it (kv_cache.h)
+  // A cache of a row a position: its rows are narrower in fast mode.
+  bool narrows() const { return has_keys() || kind == Kind::latent_cache; }
 };
 // A value that depends on constants, vectors and the batch alone, computed once a step and shared by instances whose
 // inputs are equal; numbered when the weights are bound.

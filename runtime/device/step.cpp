@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/base/strings.h"
 #include "runtime/device/round.h"
 #include "runtime/kv_cache/kv_cache.h"
 
@@ -188,7 +189,7 @@ void Step::rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pai
   device().rope(x, cos, sin, pairs, out);
 }
 KvCache& Step::cache_of(const StateSlot& slot) {
-  assert(state_ != nullptr && slot.kind == StateSlot::Kind::kv_cache);
+  assert(state_ != nullptr && slot.has_keys());
   return static_cast<KvCache&>(state_->store(slot.index));
 }
 LatentCache& Step::latents_of(const StateSlot& slot) {
@@ -199,8 +200,28 @@ void Step::append(const StateSlot& cache, const Tensor& k, const Tensor& v, cons
   if (cache.kind == StateSlot::Kind::latent_cache) device().append(latents_of(cache), k, v, at);
   else device().append(cache_of(cache), k, v, at);
 }
+void Step::cross_set(const StateSlot& cache, const Tensor& k, const Tensor& v, const Sequences& at) {
+  KvCache& memory = cache_of(cache);
+  for (const std::int32_t slot : at.slots)
+    if (const std::int64_t length = state_->length(slot); length > 0)
+      throw StepFailure{{"state",
+                         "sequence " + std::to_string(slot) + " has " + counted(static_cast<std::uint64_t>(length), "token") +
+                             " already, and the state " + state_->name(cache.index) + " is set before the first",
+                         {},
+                         "clear the sequence, or take another"}};
+  if (Status s = memory.keep(at); !s) throw StepFailure{std::move(s.error())};
+  device().set(memory, k, v, at);
+}
 void Step::attend(const Tensor& q, const StateSlot& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
-  device().attend(q, cache_of(cache), at, args, out);
+  const KvCache& store = cache_of(cache);
+  if (store.whole)
+    for (const std::int32_t slot : at.slots)
+      if (store.held[static_cast<std::size_t>(slot)] == 0)
+        throw StepFailure{{"state",
+                           "nothing has been set in the state " + state_->name(cache.index) + " for sequence " + std::to_string(slot),
+                           {},
+                           "an entry of the model sets it: call that before the sequence's first token"}};
+  device().attend(q, store, at, args, out);
 }
 void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) {
   device().attend(q, k, v, at, args, out);

@@ -172,6 +172,9 @@ class Step {
   void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out);
   void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out);
   void append(const StateSlot& cache, const Tensor& k, const Tensor& v, const Batch& at);
+  // StepFailure where one of the sequences has tokens already.
+  void cross_set(const StateSlot& cache, const Tensor& k, const Tensor& v, const Sequences& at);
+  // StepFailure where nothing has been set in a cross_cache for one of the sequences.
   void attend(const Tensor& q, const StateSlot& cache, const Batch& at, const AttendArgs& args, const Tensor& out);
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out);
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out);

@@ -43,7 +43,8 @@ struct VerifyReport {
   bool passed = false;
 };
 
-// The inputs in `expected_path` through entry forward: outputs from a pass without hooks, stages from a second one. Errors:
+// The inputs in `expected_path` through entry forward: outputs from a pass without hooks, stages from a second one. Entries whose
+// inputs the file holds run before, in their order, for its sequences: what they leave in the states is what forward reads. Errors:
 // no inputs, nothing to compare, a stage that the model does not have (with the nearest), shapes that do not fit.
 Result<VerifyReport> verify(Model& model, const std::string& expected_path, const VerifyOptions& options);
 

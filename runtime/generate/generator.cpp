@@ -74,7 +74,7 @@ Status check_prompt(const Prompt& prompt, const Model& model, const State& state
 
 // Logits of one step, copied while no other thread's call can come between: what Model::logits gives lasts only until then.
 Status step(Model& model, State& state, const Batch& batch, std::span<const std::int32_t> ids, std::vector<float>& logits) {
-  const EntryDesc& entry = model.entries()[0];
+  const EntryDesc& entry = *model.language_entry();        // generate_batch has asked
   auto results =
       model.call(entry.name, &state, batch, {{entry.inputs[0].name, HostTensor::of(ids, {static_cast<std::int64_t>(ids.size())})}});
   if (!results) return std::move(results.error());

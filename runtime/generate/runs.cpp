@@ -174,7 +174,7 @@ class Runner {
         if (!id) return std::move(id.error());
         ids.push_back(*id);
       }
-    if (&e == &model_.entries().front() && model_.vocabulary()) {             // what `run` calls
+    if (&e == model_.language_entry()) {                     // what `run` calls
       auto rows = model_.logits(*state_, *batch, ids);
       if (!rows) return std::move(rows.error());
       to.insert(to.end(), rows->begin(), rows->end());

@@ -41,6 +41,7 @@ class Verifier {
       return problem(path_, "verify calls entries that take a Batch or inputs alone, and forward takes Sequences: not carried out yet");
     if (auto s = rows(); !s) return std::move(s.error());
     if (auto s = read_inputs(); !s) return std::move(s.error());
+    if (auto s = read_entries(); !s) return std::move(s.error());
 
     VerifyReport report;
     report.sequences = rows_.batch;
@@ -131,12 +132,51 @@ class Verifier {
     return {};
   }
 
-  // All sequences through one state; gives every output for every kept row, sequence after sequence.
+  // Entries whose inputs the file holds, with these.
+  Status read_entries() {
+    for (const EntryDesc& e : model_.entries()) {
+      if (&e == entry_ || e.at == CallAt::batch) continue;
+      Before before{&e, {}};
+      bool missing = false;
+      for (const PortDesc& p : e.inputs) {
+        const TensorInfo* t = index_->find(p.name);
+        if (t == nullptr) {
+          missing = missing || !p.default_value;
+          continue;
+        }
+        auto in = read_port(*data_, *t, p, path_);
+        if (!in) return std::move(in.error());
+        before.inputs[p.name] = std::move(*in);
+      }
+      if (!missing && !before.inputs.empty()) before_.push_back(std::move(before));
+    }
+    return {};
+  }
+
+  Status run_entries(State& state, std::map<std::string, std::vector<float>>& results) {
+    for (const Before& b : before_) {
+      std::vector<int> slots;
+      for (std::int64_t s = 0; s < rows_.batch; ++s) slots.push_back(static_cast<int>(s));
+      auto at = Sequences::make(state, slots);
+      if (!at) return std::move(at.error());
+      auto out = b.entry->at == CallAt::sequences ? model_.call(b.entry->name, &state, *at, b.inputs)
+                                                  : model_.call(b.entry->name, &state, b.inputs);
+      if (!out) return std::move(out.error());
+      for (const auto& [name, tensor] : *out) results[name] = numbers_of(tensor);
+    }
+    return {};
+  }
+
+  // All sequences through one state; gives every output of forward for every kept row, sequence after sequence, and what the entries
+  // before it give.
   Result<std::map<std::string, std::vector<float>>> pass() {
     auto state = model_.new_state(
         {.sequences = static_cast<int>(rows_.batch), .capacity = *std::max_element(rows_.lengths.begin(), rows_.lengths.end())});
     if (!state) return std::move(state.error());
     std::map<std::string, std::vector<float>> result;
+    before_forward_ = true;
+    if (Status s = run_entries(**state, result); !s) return std::move(s.error());
+    before_forward_ = false;
     std::vector<std::int64_t> done(rows_.lengths.size(), 0);
     std::vector<std::int64_t> start(rows_.lengths.size(), 0);
     for (std::size_t b = 1; b < start.size(); ++b) start[b] = start[b - 1] + rows_.lengths[b - 1];
@@ -210,36 +250,48 @@ class Verifier {
   }
 
   Status compare_outputs(const std::map<std::string, std::vector<float>>& outputs, VerifyReport& report) {
+    for (const Before& b : before_)
+      for (const PortDesc& p : b.entry->outputs) {
+        const TensorInfo* t = index_->find(p.name);
+        if (!t) continue;
+        auto expected = numbers_of(*data_, *t);
+        if (!expected) return std::move(expected.error());
+        if (Status s = compare_output(p, *t, *expected, outputs.at(p.name), report); !s) return s;
+      }
     for (const PortDesc& p : entry_->outputs) {
       const TensorInfo* t = index_->find(p.name);
       if (!t) continue;
-      used_.push_back(p.name);
       auto expected = expected_rows(*t);
       if (!expected) return std::move(expected.error());
-      const std::vector<float>& found = outputs.at(p.name);
-      if (expected->size() != found.size())
-        return problem(path_, std::string(p.name) + " has shape " + shape_text(t->shape) + ", but the model gives " + std::string(p.shape));
-      Difference d = compare(p.name, *expected, found);
-      d.output = true;
-      if (model_.vocabulary()) compare_logits(d, *expected, found, *model_.vocabulary());
-      judge(d);
-      report.differences.push_back(std::move(d));
+      if (Status s = compare_output(p, *t, *expected, outputs.at(p.name), report); !s) return s;
     }
+    return {};
+  }
+  Status compare_output(const PortDesc& p, const TensorInfo& t, const std::vector<float>& expected, const std::vector<float>& found,
+                        VerifyReport& report) {
+    used_.push_back(p.name);
+    if (expected.size() != found.size())
+      return problem(path_, std::string(p.name) + " has shape " + shape_text(t.shape) + ", but the model gives " + std::string(p.shape));
+    Difference d = compare(p.name, expected, found);
+    d.output = true;
+    const EntryDesc* language = model_.language_entry();
+    if (language != nullptr && &p == language->outputs.data()) compare_logits(d, expected, found, *model_.vocabulary());
+    judge(d);
+    report.differences.push_back(std::move(d));
     return {};
   }
 
   Status compare_stages(VerifyReport& report) {
-    std::map<std::string, std::vector<float>, std::less<>> wanted;
-    for (const TensorInfo& t : index_->tensors()) {
-      const bool input = t.name == "attention_mask" || t.name == "position_ids" || inputs_.count(t.name) > 0;
-      if (input || std::find(used_.begin(), used_.end(), t.name) != used_.end()) continue;
-      auto values = expected_rows(t);
-      if (!values) return std::move(values.error());
-      wanted.emplace(t.name, std::move(*values));
-    }
+    std::map<std::string, const TensorInfo*, std::less<>> wanted;
+    for (const TensorInfo& t : index_->tensors())
+      if (!is_input(t.name) && std::find(used_.begin(), used_.end(), t.name) == used_.end()) wanted.emplace(t.name, &t);
     if (wanted.empty()) return {};
     std::vector<std::string> seen, order;
-    std::map<std::string, std::vector<float>, std::less<>> found;
+    struct Stage {
+      std::vector<float> values;
+      bool whole = false;                                  // of an entry before forward: not by token
+    };
+    std::map<std::string, Stage, std::less<>> found;
     const int hook = model_.add_layer_hook([&](const LayerValue& v) {
       const auto it = wanted.find(v.name);
       if (it == wanted.end()) {
@@ -247,28 +299,42 @@ class Verifier {
         return;
       }
       auto& to = found[it->first];
-      if (to.empty()) order.push_back(it->first);
-      to.assign(v.data.begin(), v.data.end());             // of a value seen twice the last one stands, as a PyTorch hook's does
+      if (to.values.empty()) order.push_back(it->first);
+      to = {{v.data.begin(), v.data.end()}, before_forward_}; // of a value seen twice the last one stands, as a PyTorch hook's does
     });
     const std::int64_t chunk = options_.chunk;
-    options_.chunk = 0;                                    // stages are compared over whole sequences
+    options_.chunk = 0; // stages are compared over whole sequences
     auto out = pass();
     options_.chunk = chunk;
     model_.remove_layer_hook(hook);
     if (!out) return std::move(out.error());
-    for (const auto& [name, values] : wanted) {
+    for (const auto& [name, t] : wanted) {
       if (found.count(name) > 0) continue;
       const auto near = nearest(name, std::span<const std::string>(seen));
       return problem(path_, "stage " + quote(name) + " is no value of the model", near ? "did you mean " + *near + "?" : "");
     }
     for (const std::string& name : order) {
-      Difference d = compare(name, wanted.at(name), found.at(name));
+      const Stage& stage = found.at(name);
+      auto expected = stage.whole ? numbers_of(*data_, *wanted.at(name)) : expected_rows(*wanted.at(name));
+      if (!expected) return std::move(expected.error());
+      Difference d = compare(name, *expected, stage.values);
       judge(d);
       if (!d.within && !report.first_stage) report.first_stage = name;
       report.differences.push_back(std::move(d));
     }
     return {};
   }
+
+  bool is_input(const std::string& name) const {
+    return name == "attention_mask" || name == "position_ids" || inputs_.count(name) > 0 ||
+           std::any_of(before_.begin(), before_.end(), [&](const Before& b) { return b.inputs.count(name) > 0; });
+  }
+
+  // An entry that runs before forward.
+  struct Before {
+    const EntryDesc* entry;
+    std::map<std::string, HostTensor> inputs;
+  };
 
   Model& model_;
   std::string path_;
@@ -278,13 +344,15 @@ class Verifier {
   const EntryDesc* entry_ = nullptr;
   Rows rows_;
   std::map<std::string, std::vector<std::int32_t>> inputs_;
+  std::vector<Before> before_;
+  bool before_forward_ = false; // these run now
   std::vector<std::string> used_;
 };
 
-}  // namespace
+} // namespace
 
 Result<VerifyReport> verify(Model& model, const std::string& expected_path, const VerifyOptions& options) {
   return Verifier(model, expected_path, options).run();
 }
 
-}  // namespace modelc
+} // namespace modelc

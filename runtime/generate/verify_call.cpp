@@ -8,6 +8,47 @@
 
 namespace modelc {
 
+Result<HostTensor> read_port(CheckpointData& data, const TensorInfo& t, const PortDesc& port, const std::string& path) {
+  if (t.shape.size() > Shape::max_rank)
+    return Error{"expected", path + ": " + t.name + " has shape " + shape_text(t.shape) + ", expected " + port.shape, {}, {}};
+  const Shape shape{std::span<const std::int64_t>(t.shape)};
+  if (port.dtype == DType::f32) {
+    auto values = data.read_f32(t);
+    if (!values) return std::move(values.error());
+    return HostTensor::of(std::span<const float>(*values), shape);
+  }
+  auto values = data.read_i64(t);
+  if (!values) return std::move(values.error());
+  std::vector<std::int32_t> whole;
+  for (const std::int64_t v : *values) {
+    if (v < INT32_MIN || v > INT32_MAX)
+      return Error{"expected", path + ": " + t.name + " holds " + std::to_string(v) + ": out of range", {}, {}};
+    whole.push_back(static_cast<std::int32_t>(v));
+  }
+  HostTensor in = HostTensor::of(std::span<const std::int32_t>(whole), shape);
+  if (port.dtype != DType::boolean) return in;
+  in.dtype = DType::boolean;
+  in.data.clear();
+  for (const std::int32_t v : whole) in.data.push_back(static_cast<std::byte>(v != 0));
+  return in;
+}
+
+std::vector<float> numbers_of(const HostTensor& t) {
+  if (t.dtype == DType::f32) return {t.as<float>().begin(), t.as<float>().end()};
+  if (t.dtype == DType::i32) return {t.as<std::int32_t>().begin(), t.as<std::int32_t>().end()};
+  std::vector<float> values;
+  for (const std::byte b : t.data) values.push_back(static_cast<float>(b));
+  return values;
+}
+
+Result<std::vector<float>> numbers_of(CheckpointData& data, const TensorInfo& t) {
+  const auto dtype = dtype_of(t.encoding);
+  if (!dtype || is_float(*dtype)) return data.read_f32(t);
+  auto values = data.read_i64(t);
+  if (!values) return std::move(values.error());
+  return std::vector<float>(values->begin(), values->end());
+}
+
 namespace {
 
 class Caller {
@@ -53,28 +94,10 @@ class Caller {
         if (p.default_value) continue;
         return problem("holds no input " + std::string(p.name) + " " + p.shape);
       }
-      if (t->shape.size() > Shape::max_rank) return problem(t->name + " has shape " + shape_text(t->shape) + ", expected " + p.shape);
       if (!t->shape.empty()) sequences_ = t->shape[0];
-      HostTensor& in = inputs_[p.name];
-      const Shape shape{std::span<const std::int64_t>(t->shape)};
-      if (p.dtype == DType::f32) {
-        auto values = data_.read_f32(*t);
-        if (!values) return std::move(values.error());
-        in = HostTensor::of(std::span<const float>(*values), shape);
-        continue;
-      }
-      auto values = data_.read_i64(*t);
-      if (!values) return std::move(values.error());
-      std::vector<std::int32_t> whole;
-      for (const std::int64_t v : *values) {
-        if (v < INT32_MIN || v > INT32_MAX) return problem(t->name + " holds " + std::to_string(v) + ": out of range");
-        whole.push_back(static_cast<std::int32_t>(v));
-      }
-      in = HostTensor::of(std::span<const std::int32_t>(whole), shape);
-      if (p.dtype != DType::boolean) continue;
-      in.dtype = DType::boolean;
-      in.data.clear();
-      for (const std::int32_t v : whole) in.data.push_back(static_cast<std::byte>(v != 0));
+      auto in = read_port(data_, *t, p, path_);
+      if (!in) return std::move(in.error());
+      inputs_[p.name] = std::move(*in);
     }
     return {};
   }
@@ -93,25 +116,9 @@ class Caller {
     return std::count_if(mask_.begin(), mask_.end(), [](std::int64_t v) { return v != 0; });
   }
 
-  // Integers and bools are compared as the numbers that they are.
-  static std::vector<float> numbers_of(const HostTensor& t) {
-    if (t.dtype == DType::f32) return {t.as<float>().begin(), t.as<float>().end()};
-    if (t.dtype == DType::i32) return {t.as<std::int32_t>().begin(), t.as<std::int32_t>().end()};
-    std::vector<float> values;
-    for (const std::byte b : t.data) values.push_back(static_cast<float>(b));
-    return values;
-  }
-  Result<std::vector<float>> expected_of(const TensorInfo& t) {
-    const auto dtype = dtype_of(t.encoding);
-    if (!dtype || is_float(*dtype)) return data_.read_f32(t);
-    auto values = data_.read_i64(t);
-    if (!values) return std::move(values.error());
-    return std::vector<float>(values->begin(), values->end());
-  }
-
   // Of the rows that count.
   Result<Difference> difference(const TensorInfo& t, const Shape& shape, std::span<const float> found) {
-    auto expected = expected_of(t);
+    auto expected = numbers_of(data_, t);
     if (!expected) return std::move(expected.error());
     if (expected->size() != found.size())
       return problem(t.name + " has shape " + shape_text(t.shape) + ", but the model gives " + shape.text());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <utility>
 
 #include "runtime/base/strings.h"
 #include "runtime/device/device.h"
@@ -12,18 +13,32 @@ namespace modelc {
 // ---- RowCache, KvCache, LatentCache
 
 RowCache::RowCache(Device& device, const StateSlot& slot, std::int64_t capacity_, int slots)
-    : StateStore(slot), capacity(capacity_), held(static_cast<std::size_t>(slots), 0), device_(device) {}
+    : StateStore(slot),
+      capacity(capacity_),
+      whole(slot.kind == StateSlot::Kind::cross_cache),
+      held(static_cast<std::size_t>(slots), 0),
+      device_(device) {}
 
-KvCache::KvCache(Device& device, const StateSlot& slot, std::int64_t capacity_, int slots, Tensor keys_, Tensor values_)
-    : RowCache(device, slot, capacity_, slots),
-      heads(slot.sizes[0]),
-      dim(slot.sizes[1]),
-      value_dim(slot.sizes[2]),
+KeySizes::KeySizes(const StateSlot& slot, std::int64_t capacity_asked_for)
+    : heads(slot.sizes[0]), dim(slot.sizes[1]), value_dim(slot.sizes[2]), capacity(capacity_asked_for) {
+  assert(slot.has_keys());
+  if (slot.kind != StateSlot::Kind::cross_cache) return;
+  heads = slot.sizes[1];
+  dim = value_dim = slot.sizes[2];
+  capacity = slot.sizes[0];
+}
+
+KvCache::KvCache(Device& device, const StateSlot& slot, const KeySizes& sizes, int slots, Tensor keys_, Tensor values_)
+    : RowCache(device, slot, sizes.capacity, slots),
+      heads(sizes.heads),
+      dim(sizes.dim),
+      value_dim(sizes.value_dim),
       window(slot.window),
       keys(keys_),
       values(values_) {}
 
 KvCache::~KvCache() {
+  drop_copies();
   device_.free(keys.buffer);
   device_.free(values.buffer);
 }
@@ -59,6 +74,8 @@ void RowCache::rollback(const Sequences& at) {
   for (std::size_t i = 0; i < at.slots.size(); ++i) held[static_cast<std::size_t>(at.slots[i])] = before_[i];
 }
 std::int64_t RowCache::truncate(int sequence, std::int64_t length) {
+  // What does not depend on the tokens (an encoder's result) stays as long as anything of the sequence does.
+  if (whole && length > 0) return length;
   std::int64_t& n = held[static_cast<std::size_t>(sequence)];
   n = std::min(n, length);
   return length;
@@ -66,6 +83,52 @@ std::int64_t RowCache::truncate(int sequence, std::int64_t length) {
 void RowCache::advance(const Batch& at) {
   for (std::size_t i = 0; i < at.slots.size(); ++i)
     held[static_cast<std::size_t>(at.slots[i])] = at.lengths[static_cast<std::size_t>(at.starts[i])];
+}
+
+void KvCache::commit(const Sequences&) { drop_copies(); }
+void KvCache::rollback(const Sequences& at) {
+  RowCache::rollback(at);
+  for (const Copy& c : copies_) {
+    device_.copy(c.keys, slot_of(keys, c.slot));
+    device_.copy(c.values, slot_of(values, c.slot));
+  }
+  drop_copies();
+}
+
+Tensor KvCache::slot_of(const Tensor& all, std::int64_t slot) const {
+  Tensor one = all;
+  one.shape = {all.count() / static_cast<std::int64_t>(held.size())};
+  one.offset += slot * one.size();
+  return one;
+}
+
+Status KvCache::keep(const Sequences& at) {
+  for (const std::int32_t slot : at.slots) {
+    const bool known = std::any_of(copies_.begin(), copies_.end(), [&](const Copy& c) { return c.slot == slot; });
+    if (known || held[static_cast<std::size_t>(slot)] == 0) continue;
+    Copy copy{slot, slot_of(keys, slot), slot_of(values, slot)};
+    copy.keys.buffer = copy.values.buffer = nullptr;
+    copy.keys.offset = copy.values.offset = 0;
+    for (const auto& [from, to] : {std::pair(&keys, &copy.keys), std::pair(&values, &copy.values)}) {
+      auto buffer = device_.allocate(std::max<std::int64_t>(to->size(), 1));
+      if (!buffer) {
+        if (copy.keys.buffer != nullptr) device_.free(copy.keys.buffer);
+        return std::move(buffer.error());
+      }
+      to->buffer = *buffer;
+      device_.copy(slot_of(*from, slot), *to);
+    }
+    copies_.push_back(copy);
+  }
+  return {};
+}
+
+void KvCache::drop_copies() {
+  for (const Copy& c : copies_) {
+    device_.free(c.keys.buffer);
+    device_.free(c.values.buffer);
+  }
+  copies_.clear();
 }
 
 // ---- SlotState
@@ -164,9 +227,7 @@ void SlotState::rollback(const Sequences& at) {
     filled_[static_cast<std::size_t>(at.slots[i])] = filled_before_[i];
   }
 }
-std::int64_t SlotState::truncate(int sequence, std::int64_t length) {
-  // What does not depend on the tokens (an encoder's result) stays as long as anything of the sequence does.
-  if (slot().kind == StateSlot::Kind::cross_cache && length > 0) return length;
+std::int64_t SlotState::truncate(int sequence, std::int64_t) {
   clear(sequence);
   return 0;
 }
@@ -191,7 +252,7 @@ void State::clear() {
 std::int64_t State::truncate(int sequence, std::int64_t length) {
   assert(sequence >= 0 && sequence < sequences() && length >= 0);
   std::int64_t& own = lengths_[static_cast<std::size_t>(sequence)];
-  if (length >= own) return own;                           // nothing to forget
+  if (length > 0 && length >= own) return own;             // nothing to forget
   for (const auto& s : stores_) length = std::min(length, s->truncate(sequence, length));
   // One that could not go back to it decides for all.
   for (const auto& s : stores_) s->truncate(sequence, length);

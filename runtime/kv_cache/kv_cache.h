@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/base/result.h"
@@ -37,11 +38,19 @@ class StateStore {
   StateSlot slot_;
 };
 
-// A row for each position of a sequence: how far each slot is filled is all that a call changes and that is brought back. Memory is
+// What a slot of a KvCache has room for: of a kv_cache the capacity that is asked for, of a cross_cache its own n positions.
+struct KeySizes {
+  std::int64_t heads, dim, value_dim, capacity;
+
+  KeySizes(const StateSlot& slot, std::int64_t capacity_asked_for);
+};
+
+// A row for each position of a sequence: how far each slot is filled is what a call changes and what is brought back. Memory is
 // reserved for the whole capacity and touched as it fills.
 class RowCache : public StateStore {
  public:
   const std::int64_t capacity;                             // positions per slot
+  const bool whole;                                        // a cross_cache: a slot holds nothing or its capacity
   std::vector<std::int64_t> held;                          // per slot: positions 0..held are there
 
   Status begin(const Sequences& at) override;
@@ -59,18 +68,33 @@ class RowCache : public StateStore {
   std::vector<std::int64_t> before_;                       // held when the call began, of its sequences in order
 };
 
-// Keys and values of one attention.
+// Keys and values of one attention. Of a cross_cache a sequence has none or all of its positions, which are set at once (Device::set)
+// and seen by every token of the sequence.
 class KvCache final : public RowCache {
  public:
   // The buffers of `keys` and `values` are freed with it.
-  KvCache(Device& device, const StateSlot& slot, std::int64_t capacity, int slots, Tensor keys, Tensor values);
+  KvCache(Device& device, const StateSlot& slot, const KeySizes& sizes, int slots, Tensor keys, Tensor values);
   ~KvCache() override;
 
   const std::int64_t heads, dim, value_dim;
   const std::int64_t window;                               // only this many last positions are ever read; 0: all
   const Tensor keys, values;                               // of all slots; the layout is the device's (Device::reserve)
+  // Before what these sequences hold is written over: a copy of it stays until the call ends, so that it can be undone.
+  Status keep(const Sequences& at);
 
   std::int64_t bytes() const override;
+  void commit(const Sequences& at) override;
+  void rollback(const Sequences& at) override;
+
+ private:
+  struct Copy {
+    std::int32_t slot;
+    Tensor keys, values;
+  };
+  Tensor slot_of(const Tensor& all, std::int64_t slot) const;
+  void drop_copies();
+
+  std::vector<Copy> copies_;                               // of what it wrote over
 };
 
 // Of latent attention: what all heads' keys and values are made of, and the turned key that they share.
@@ -88,7 +112,7 @@ class LatentCache final : public RowCache {
   std::int64_t bytes() const override;
 };
 
-// One tensor a sequence that a call writes over: a ring of last rows, a recurrence, what an encoder left for a decoder.
+// One tensor a sequence that a call writes over: a ring of last rows, a recurrence.
 // It has no past: after a call it can be emptied, and not brought back to an earlier length.
 class SlotState final : public StateStore {
  public:
@@ -137,6 +161,8 @@ class State {
   std::int64_t truncate(int sequence, std::int64_t length);
   std::int64_t bytes() const;                              // reserved
 
+  // The qualified name of the `state` member: "model.layers.0.self_attn.cache".
+  const std::string& name(int index) const { return names_[static_cast<std::size_t>(index)]; }
   StateStore& store(int index) { return *stores_[static_cast<std::size_t>(index)]; }
   const StateStore& store(int index) const { return *stores_[static_cast<std::size_t>(index)]; }
   int stores() const { return static_cast<int>(stores_.size()); }
@@ -153,6 +179,7 @@ class State {
   const Model* model_ = nullptr;                           // whose state it is: another model's call refuses it
   std::int64_t moves_ = 0;                                 // of the model when it was made
   std::vector<std::unique_ptr<StateStore>> stores_;
+  std::vector<std::string> names_;                         // of the stores
   std::vector<std::int64_t> lengths_;
   std::int64_t capacity_ = 0;
 };

@@ -47,9 +47,27 @@ void VulkanDevice::append(KvCache& cache, const Tensor& k, const Tensor& v, cons
   cache.advance(at);
 }
 
+// Rows of all heads become each head's rows.
+void VulkanDevice::set(KvCache& cache, const Tensor& k, const Tensor& v, const Sequences& at) {
+  const auto put = [&](const Tensor& rows, const Tensor& all, std::int64_t d) {
+    assert(rows.count() == at.batch() * cache.capacity * cache.heads * d);
+    Tensor from = rows, to = all;
+    from.shape = {cache.capacity, cache.heads, d};
+    to.shape = {cache.heads, cache.capacity, d};
+    for (const std::int32_t slot : at.slots) {
+      to.offset = all.offset + slot * to.size();
+      copy_strided(Strided(from).transpose(0, 1), Strided(to));
+      from.offset += from.size();
+    }
+  };
+  put(k, cache.keys, cache.dim);
+  put(v, cache.values, cache.value_dim);
+  for (const std::int32_t slot : at.slots) cache.held[static_cast<std::size_t>(slot)] = cache.capacity;
+}
+
 // The shader goes by the lengths that this call leads to, unless a cache has not been given this call's rows: then by `held`.
 bool VulkanDevice::held_of(const RowCache& cache, const Batch& at, Tensor& held) {
-  for (std::size_t i = 0; i < at.slots.size() && !held; ++i) {
+  for (std::size_t i = 0; i < at.slots.size() && !held && !cache.whole; ++i) {
     if (cache.held[static_cast<std::size_t>(at.slots[i])] >= at.lengths[static_cast<std::size_t>(at.starts[i])]) continue;
     std::vector<std::int32_t> all;
     for (const std::int32_t slot : at.slots) all.push_back(static_cast<std::int32_t>(cache.held[static_cast<std::size_t>(slot)]));
@@ -68,7 +86,8 @@ void VulkanDevice::attend(const Tensor& q, const KvCache& cache, const Batch& at
   const std::int64_t key_bytes = cache.capacity * cache.dim * 4, value_bytes = cache.capacity * cache.value_dim * 4;
   Keys keys{0, cache.keys, cache.values, batch_.slots, cache.heads, cache.value_dim, cache.capacity, 0};
   keys.sequences = at.batch();
-  keys.longest = *std::max_element(at.lengths.begin(), at.lengths.end());
+  keys.longest = cache.whole ? cache.capacity : *std::max_element(at.lengths.begin(), at.lengths.end());
+  if (cache.whole) keys.n = cache.capacity;
   // Of each slot, head by head, as many as one binding shows of the larger ones.
   const std::int64_t larger = std::max(key_bytes, value_bytes), all = cache.keys.shape[0] * cache.heads;
   const auto pieces = split_alike(all, larger, c_->plan);

@@ -178,16 +178,16 @@ Status supported(const StateSlot& slot) {
   return Error{"state-kind", "a state of " + std::string(name(slot.dtype)) + " is not carried out by the Vulkan device", {}, {}};
 }
 
-// Bytes of the two buffers of a kv_cache.
+// Bytes of the two buffers of a cache of keys and values.
 struct CacheBytes {
   std::int64_t keys = 0, values = 0;
 };
-Result<CacheBytes> cache_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) {
+Result<CacheBytes> cache_bytes(const StateSlot& slot, std::int64_t asked_for, int sequences) {
+  const auto [heads, dim, value_dim, capacity] = KeySizes(slot, asked_for);
   CacheBytes b;
   std::int64_t rows = 0, both = 0;
-  if (capacity > (std::int64_t{1} << 40) ||
-      __builtin_mul_overflow(capacity * 4, static_cast<std::int64_t>(sequences) * slot.sizes[0], &rows) ||
-      __builtin_mul_overflow(rows, slot.sizes[1], &b.keys) || __builtin_mul_overflow(rows, slot.sizes[2], &b.values) ||
+  if (capacity > (std::int64_t{1} << 40) || __builtin_mul_overflow(capacity * 4, static_cast<std::int64_t>(sequences) * heads, &rows) ||
+      __builtin_mul_overflow(rows, dim, &b.keys) || __builtin_mul_overflow(rows, value_dim, &b.values) ||
       __builtin_add_overflow(b.keys, b.values, &both))
     return Error{"out-of-memory",
                  "a cache of " + grouped(capacity) + " positions for " + counted(static_cast<std::uint64_t>(sequences), "sequence") +
@@ -214,7 +214,7 @@ Result<std::int64_t> VulkanDevice::state_bytes(const StateSlot& slot, std::int64
     if (size && *size > largest_buffer()) return too_large("latents", *size);
     return size;
   }
-  if (slot.kind != StateSlot::Kind::kv_cache) return SlotState::bytes_of(slot, sequences);
+  if (!slot.has_keys()) return SlotState::bytes_of(slot, sequences);
   auto size = cache_bytes(slot, capacity, sequences);
   if (!size) return std::move(size.error());
   if (const std::int64_t larger = std::max(size->keys, size->values); larger > largest_buffer()) return too_large("keys or values", larger);
@@ -231,7 +231,7 @@ Result<std::unique_ptr<StateStore>> VulkanDevice::reserve(const StateSlot& slot,
     return std::unique_ptr<StateStore>(std::make_unique<LatentCache>(
         *this, slot, capacity, sequences, Tensor{*rows, 0, DType::f32, {sequences, capacity, slot.sizes[0] + slot.sizes[1]}}));
   }
-  if (slot.kind != StateSlot::Kind::kv_cache) {
+  if (!slot.has_keys()) {
     auto state = SlotState::make(*this, slot, sequences);
     if (!state) return std::move(state.error());
     return std::unique_ptr<StateStore>(std::move(*state));
@@ -245,10 +245,10 @@ Result<std::unique_ptr<StateStore>> VulkanDevice::reserve(const StateSlot& slot,
     free(*keys);
     return std::move(values.error());
   }
-  const std::int64_t heads = slot.sizes[0], dim = slot.sizes[1], value_dim = slot.sizes[2];
-  return std::unique_ptr<StateStore>(std::make_unique<KvCache>(*this, slot, capacity, sequences,
-                                                               Tensor{*keys, 0, DType::f32, {sequences, heads, capacity, dim}},
-                                                               Tensor{*values, 0, DType::f32, {sequences, heads, capacity, value_dim}}));
+  const KeySizes of(slot, capacity);
+  return std::unique_ptr<StateStore>(
+      std::make_unique<KvCache>(*this, slot, of, sequences, Tensor{*keys, 0, DType::f32, {sequences, of.heads, of.capacity, of.dim}},
+                                Tensor{*values, 0, DType::f32, {sequences, of.heads, of.capacity, of.value_dim}}));
 }
 
 // ---- shaders

@@ -46,6 +46,7 @@ class VulkanDevice final : public Device {
   void layer_norm(const Tensor& x, const Tensor& w, const Tensor& b, const NormArgs& args, const Tensor& out) override;
   void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, Pairs pairs, const Tensor& out) override;
   void append(KvCache& cache, const Tensor& k, const Tensor& v, const Batch& at) override;
+  void set(KvCache& cache, const Tensor& k, const Tensor& v, const Sequences& at) override;
   void attend(const Tensor& q, const KvCache& cache, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) override;
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttendArgs& args, const Tensor& out) override;

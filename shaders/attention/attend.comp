@@ -39,7 +39,7 @@ layout(push_constant) uniform Push {
   uint at[10];
   uint rows, query_heads, heads, d, dv;
   uint capacity;                                           // in_cache, latents: positions of a slot; rectangular: m
-  uint n;                                                  // rectangular: rows of a sequence
+  uint n;                                                  // rectangular: rows of a sequence; in_cache: keys that every token sees, or 0
   uint window;
   uint first, held;                                        // in_cache, latents: the (slot, head) pairs that this binding holds; ragged: its first row
   float scale, softcap;
@@ -78,7 +78,7 @@ void attend(uint begin, uint end, uint token0, uint head0, uint heads_here, uint
     k_base = at * p.capacity * p.d;
     v_base = at * p.capacity * v_step;
     place = uint(positions.v[(p.at[4] >> 2) + p.first_row + begin]);
-    hi = uint(lengths.v[(p.at[5] >> 2) + p.first_row + begin]);
+    hi = p.n > 0u ? p.n : uint(lengths.v[(p.at[5] >> 2) + p.first_row + begin]);
     if (keep_type != 3u) hi = min(hi, keep.v[(p.at[9] >> 2) + s]);
   } else {
     k_step = p.heads * p.d;

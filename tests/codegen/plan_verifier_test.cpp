@@ -89,6 +89,7 @@ const std::vector<std::string>& plans() {
                                                example("mamba2", "mamba2-tiny"),
                                                example("qwen3_next", "qwen3-next-dense"),
                                                example("deepseek_v3", "deepseek-v3-dense"),
+                                               example("whisper", "whisper-tiny-random"),
                                                plan_of(test::graph_of(rest, R"({"n": 4})")),
                                                custom_plan()};
   return all;
@@ -212,6 +213,10 @@ TEST_CASE("every operand of every kind of step is checked") {
       {"gated_delta", "state", "\"nothing\"", "no state nothing"},
       {"gated_delta", "at", "none", "`at` is missing"},
       {"gated_delta", "out", "none", "`out` is missing"},
+      {"cross_set", "k", "none", "`k` is missing"},
+      {"cross_set", "v", "none", "`v` is missing"},
+      {"cross_set", "state", "\"nothing\"", "no state nothing"},
+      {"cross_set", "at", "none", "`at` is missing"},
       {"fill", "out", "none", "`out` is missing"},
       {"call", "member", "\"nothing\"", "no child nothing"},
       {"call", "function", "\"nothing\"", "has no function nothing"},

@@ -22,112 +22,116 @@ constexpr const char* program_text = R"cpp(
 
 #include "llama.h"
 
-namespace {
+  namespace {
 
-using modelc::LoadOptions;
-using Logits = std::vector<float>;
+  using modelc::LoadOptions;
+  using Logits = std::vector<float>;
 
-int wrong(const std::string& what, std::int64_t k) { return std::printf("wrong: %s, the device lost at submission %ld\n", what.c_str(), static_cast<long>(k)); }
+  int wrong(const std::string& what, std::int64_t k) {
+    return std::printf("wrong: %s, the device lost at submission %ld\n", what.c_str(), static_cast<long>(k));
+  }
 
 // A prompt and two tokens behind it.
-modelc::Result<Logits> run(llama::Llama& model) {
-  auto state = model.new_state({.sequences = 1});
-  if (!state) return std::move(state.error());
-  Logits all;
-  for (const std::vector<std::int32_t>& ids : {std::vector<std::int32_t>{1, 5, 9, 2, 7}, {3}, {4}}) {
-    const modelc::Segment segment{0, static_cast<std::int64_t>(ids.size())};
-    auto batch = modelc::Batch::make(**state, {&segment, 1}, modelc::Outputs::last);
-    if (!batch) return std::move(batch.error());
-    auto logits = model.forward(**state, ids, *batch);
-    if (!logits) {
+  modelc::Result<Logits> run(llama::Llama& model) {
+    auto state = model.new_state({.sequences = 1});
+    if (!state) return std::move(state.error());
+    Logits all;
+    for (const std::vector<std::int32_t>& ids : {std::vector<std::int32_t>{1, 5, 9, 2, 7}, {3}, {4}}) {
+      const modelc::Segment segment{0, static_cast<std::int64_t>(ids.size())};
+      auto batch = modelc::Batch::make(**state, {&segment, 1}, modelc::Outputs::last);
+      if (!batch) return std::move(batch.error());
+      auto logits = model.forward(**state, ids, *batch);
+      if (!logits) {
       // The model and its state go on saying so.
-      const auto again = model.forward(**state, ids, *batch);
-      if (again) return modelc::Error{"none", "a call after one that failed gives numbers", {}, {}};
-      return std::move(logits.error());
-    }
-    all.insert(all.end(), logits->begin(), logits->end());
-  }
-  return all;
-}
-
-bool lost(const modelc::Error& e) { return e.kind == "device-lost" && e.text().find("help:") != std::string::npos; }
-
-void each_submission(const char* path, LoadOptions options, const Logits& expected, float within) {
-  std::int64_t k = 1, at_load = 0, at_call = 0;
-  for (;; ++k) {
-    if (k == 500) return void(wrong("no run without a failure", k));
-    options.vulkan.fail_submit = k;
-    auto model = llama::Llama::load(path, options);
-    if (!model) {
-      ++at_load;
-      if (!lost(model.error())) wrong(model.error().text(), k);
-      continue;
-    }
-    const auto logits = run(**model);
-    if (!logits) {
-      ++at_call;
-      if (!lost(logits.error())) wrong(logits.error().text(), k);
-      if (const auto again = run(**model); again || !lost(again.error())) wrong("a lost device works again", k);
-      continue;
-    }
-    if (logits->size() != expected.size()) wrong("another number of logits", k);
-    for (std::size_t i = 0; i < expected.size() && i < logits->size(); ++i)
-      if (!(std::fabs((*logits)[i] - expected[i]) <= within)) return void(wrong("other logits", k));
-    break;
-  }
-  if (at_load == 0 || at_call == 0) wrong("no submission of the load, or none of the calls, failed", k);
-}
-
-}  // namespace
-
-int main(int, char** argv) {
-  LoadOptions host;
-  host.place = {{.pattern = "**", .device = "cpu"}};
-  auto on_host = llama::Llama::load(argv[1], host);
-  if (!on_host) return std::puts(on_host.error().text().c_str()), 1;
-  const auto expected = run(**on_host);
-  if (!expected) return std::puts(expected.error().text().c_str()), 1;
-
-  LoadOptions whole, split;
-  whole.place = {{.pattern = "**", .device = "vulkan:0"}};
-  each_submission(argv[1], whole, *expected, 1e-4F);
-  split.place = {{.pattern = "model.layers", .end = 1, .device = "vulkan:0"}, {.pattern = "lm_head", .device = "vulkan:0"}, {.pattern = "**", .device = "cpu"}};
-  each_submission(argv[1], split, *expected, 1e-4F);
-  whole.vulkan.device_graph = false;
-  each_submission(argv[1], whole, *expected, 1e-4F);
-
-  // Twenty runs, in models that are loaded anew and in those that run on: the same bits.
-  whole.vulkan = split.vulkan = {};
-  for (const LoadOptions& options : {whole, split}) {
-    Logits first;
-    for (int i = 0; i < 4; ++i) {
-      auto model = llama::Llama::load(argv[1], options);
-      if (!model) return std::puts(model.error().text().c_str()), 1;
-      for (int k = 0; k < 5; ++k) {
-        const auto logits = run(**model);
-        if (!logits) return std::puts(logits.error().text().c_str()), 1;
-        if (first.empty()) first = *logits;
-        if (std::memcmp(first.data(), logits->data(), first.size() * sizeof(float)) != 0) wrong("other bits in another run", 0);
+        const auto again = model.forward(**state, ids, *batch);
+        if (again) return modelc::Error{"none", "a call after one that failed gives numbers", {}, {}};
+        return std::move(logits.error());
       }
+      all.insert(all.end(), logits->begin(), logits->end());
     }
+    return all;
   }
 
-  // A module that moves to a device which is lost meanwhile stays where it was.
-  for (std::int64_t k = 1;; ++k) {
-    host.vulkan.fail_submit = k;
-    auto model = llama::Llama::load(argv[1], host);
-    if (!model) return std::puts(model.error().text().c_str()), 1;
-    const modelc::Status moved = (*model)->model.layers[0].to("vulkan:0");
-    if (moved || k == 500) {
-      if (k == 1) wrong("no move failed", k);
+  bool lost(const modelc::Error& e) { return e.kind == "device-lost" && e.text().find("help:") != std::string::npos; }
+
+  void each_submission(const char* path, LoadOptions options, const Logits& expected, float within) {
+    std::int64_t k = 1, at_load = 0, at_call = 0;
+    for (;; ++k) {
+      if (k == 500) return void(wrong("no run without a failure", k));
+      options.vulkan.fail_submit = k;
+      auto model = llama::Llama::load(path, options);
+      if (!model) {
+        ++at_load;
+        if (!lost(model.error())) wrong(model.error().text(), k);
+        continue;
+      }
+      const auto logits = run(**model);
+      if (!logits) {
+        ++at_call;
+        if (!lost(logits.error())) wrong(logits.error().text(), k);
+        if (const auto again = run(**model); again || !lost(again.error())) wrong("a lost device works again", k);
+        continue;
+      }
+      if (logits->size() != expected.size()) wrong("another number of logits", k);
+      for (std::size_t i = 0; i < expected.size() && i < logits->size(); ++i)
+        if (!(std::fabs((*logits)[i] - expected[i]) <= within)) return void(wrong("other logits", k));
       break;
     }
-    if (!lost(moved.error()) || moved.error().text().find("stays where it was") == std::string::npos) wrong(moved.error().text(), k);
-    const auto logits = run(**model);
-    if (!logits || *logits != *expected) wrong(logits ? "other logits after a move that failed" : logits.error().text(), k);
+    if (at_load == 0 || at_call == 0) wrong("no submission of the load, or none of the calls, failed", k);
   }
-  std::puts("done");
-}
+
+  }  // namespace
+
+  int main(int, char** argv) {
+    LoadOptions host;
+    host.place = {{.pattern = "**", .device = "cpu"}};
+    auto on_host = llama::Llama::load(argv[1], host);
+    if (!on_host) return std::puts(on_host.error().text().c_str()), 1;
+    const auto expected = run(**on_host);
+    if (!expected) return std::puts(expected.error().text().c_str()), 1;
+
+    LoadOptions whole, split;
+    whole.place = {{.pattern = "**", .device = "vulkan:0"}};
+    each_submission(argv[1], whole, *expected, 1e-4F);
+    split.place = {{.pattern = "model.layers", .end = 1, .device = "vulkan:0"},
+                   {.pattern = "lm_head", .device = "vulkan:0"},
+                   {.pattern = "**", .device = "cpu"}};
+    each_submission(argv[1], split, *expected, 1e-4F);
+    whole.vulkan.device_graph = false;
+    each_submission(argv[1], whole, *expected, 1e-4F);
+
+  // Twenty runs, in models that are loaded anew and in those that run on: the same bits.
+    whole.vulkan = split.vulkan = {};
+    for (const LoadOptions& options : {whole, split}) {
+      Logits first;
+      for (int i = 0; i < 4; ++i) {
+        auto model = llama::Llama::load(argv[1], options);
+        if (!model) return std::puts(model.error().text().c_str()), 1;
+        for (int k = 0; k < 5; ++k) {
+          const auto logits = run(**model);
+          if (!logits) return std::puts(logits.error().text().c_str()), 1;
+          if (first.empty()) first = *logits;
+          if (std::memcmp(first.data(), logits->data(), first.size() * sizeof(float)) != 0) wrong("other bits in another run", 0);
+        }
+      }
+    }
+
+  // A module that moves to a device which is lost meanwhile stays where it was.
+    for (std::int64_t k = 1;; ++k) {
+      host.vulkan.fail_submit = k;
+      auto model = llama::Llama::load(argv[1], host);
+      if (!model) return std::puts(model.error().text().c_str()), 1;
+      const modelc::Status moved = (*model)->model.layers[0].to("vulkan:0");
+      if (moved || k == 500) {
+        if (k == 1) wrong("no move failed", k);
+        break;
+      }
+      if (!lost(moved.error()) || moved.error().text().find("stays where it was") == std::string::npos) wrong(moved.error().text(), k);
+      const auto logits = run(**model);
+      if (!logits || *logits != *expected) wrong(logits ? "other logits after a move that failed" : logits.error().text(), k);
+    }
+    std::puts("done");
+  }
 )cpp";
 
 }  // namespace

@@ -279,6 +279,9 @@ class Body {
          ");", s);
   }
   void step(const plan::Append& k, const plan::Step& s) { line("s.append(", {path(k.state), text(k.k), text(k.v), text(k.at)}, ");", s); }
+  void step(const plan::CrossSet& k, const plan::Step& s) {
+    line("s.cross_set(", {path(k.state), text(k.k), text(k.v), text(k.at)}, ");", s);
+  }
   void step(const plan::Attend& k, const plan::Step& s) {
     std::vector<std::string> args = {fmt::format(".mask = modelc::Mask::{}", k.causal ? "causal" : "full"),
                                      fmt::format(".scale = {}", float_literal(k.scale))};

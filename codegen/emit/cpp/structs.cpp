@@ -56,7 +56,7 @@ class Members {
                                                                     {"recurrent", "extents"}};
     const auto& [kind, sizes] = kinds[static_cast<int>(s.kind)];
     std::string kept;                                      // in fast mode; f16 unless the policy says otherwise
-    if (s.kind == graph::StateKind::kv_cache || s.kind == graph::StateKind::latent_cache)
+    if (s.kind != graph::StateKind::ring && s.kind != graph::StateKind::recurrent)
       for (const graph::PolicyRule& r : names_.program.graph->policy)
         if (!r.pattern && r.target == "cache")
           kept = r.dtype == DType::f16 ? "" : fmt::format(", .kept = modelc::DType::{}", name(r.dtype));

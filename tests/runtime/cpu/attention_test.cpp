@@ -338,6 +338,70 @@ TEST_CASE("attend without state: each segment by itself") {
       one_head);
 }
 
+TEST_CASE("attend over a cross cache: all that was set, wherever the tokens stand") {
+  on_every_device(
+      [](Device& device) {
+        for (Case c : cases()) {
+          if (c.d != c.dv || c.args.window > 0) continue;
+          c.args.mask = Mask::full;
+          const bool narrow = device.has_fast_mode() && c.d == 16;
+          for (const std::int64_t n : {1, 15, 16, 33, 150}) {
+            CAPTURE(c.heads);
+            CAPTURE(c.d);
+            CAPTURE(n);
+            const StateSlot slot{
+                .kind = StateSlot::Kind::cross_cache, .sizes = {n, c.kv_heads, c.d}, .dtype = narrow ? DType::bf16 : DType::f32};
+            const auto store = *device.reserve(slot, 7, 3);
+            auto& cache = static_cast<KvCache&>(*store);
+            for (const Buffer* b : {cache.keys.buffer, cache.values.buffer})
+              const_cast<Device*>(b->owner)->write(std::vector<std::byte>(static_cast<std::size_t>(b->size), std::byte{0xFF}),
+                                                   {b, 0, DType::u8, {b->size}});
+            Random random(static_cast<unsigned>(c.heads * 100 + c.d + n));
+            // Slots 2 and 0 are set, then 2 again.
+            std::vector<Sequence> set = {random_sequence(random, c, n), random_sequence(random, c, n)};
+            Tensors tensors(device);
+            const auto put = [&](const std::vector<std::int32_t>& slots, const std::vector<const Sequence*>& what) {
+              std::vector<float> k, v;
+              for (const Sequence* s : what) k.insert(k.end(), s->k.begin(), s->k.end()), v.insert(v.end(), s->v.begin(), s->v.end());
+              const Shape shape{static_cast<std::int64_t>(what.size()), n, c.kv_heads, c.d};
+              REQUIRE(device.begin({}, nullptr, {}).ok());
+              device.set(cache, tensors.f32(shape, k), tensors.f32(shape, v), Sequences{slots});
+            };
+            put({2, 0}, {&set[1], &set[1]});
+            put({2}, {&set[0]});
+            // A token behind many others of slot 0, and the first three of slot 2.
+            Batch at;
+            at.slots = {0, 2};
+            at.positions = {900, 0, 1, 2};
+            at.lengths = {901, 3, 3, 3};
+            at.sequence = {0, 1, 1, 1};
+            at.outputs = {0, 1, 2, 3};
+            at.last = {0, 3};
+            at.starts = {0, 1, 4};
+            begin_step(device, tensors, at);
+            const std::vector<float> q = random.numbers(4 * c.heads * c.d);
+            AttendArgs args = c.args;
+            if (!c.sinks.empty()) args.sinks = tensors.f32({c.heads}, c.sinks);
+            const Tensor out = tensors.empty({4, c.heads, c.d});
+            device.attend(tensors.f32({4, c.heads, c.d}, q), cache, at, args, out);
+            if (narrow)
+              for (Sequence& s : set)
+                for (auto* values : {&s.k, &s.v})
+                  for (float& x : *values) x = f32_from_bf16(bf16_from_f32(x));
+            std::vector<double> expected;
+            for (std::int64_t t = 0; t < 4; ++t)
+              for (std::int64_t h = 0; h < c.heads; ++h) {
+                const Sequence& s = set[t == 0 ? 1 : 0];
+                const auto row = one_row(c, rows(q, c.d, t * c.heads + h, t * c.heads + h + 1), s.k, s.v, 0, n, h);
+                expected.insert(expected.end(), row.begin(), row.end());
+              }
+            check_near(values_of(out), expected, within);
+          }
+        }
+      },
+      one_head);
+}
+
 TEST_CASE("attend: rows that see nothing give 0, also with sinks") {
   on_every_device(
       [](Device& device) {

@@ -51,9 +51,12 @@ struct Up {
 struct Sequence {
   std::vector<float> nope, rope, latent, key;              // of all its positions
 };
+// Latents are small where there are many, so that what is made of them is not large and an absolute bound says something.
 Sequence random_sequence(Random& random, const Case& c, std::int64_t length) {
-  return {random.numbers(length * c.heads * c.n), random.numbers(length * c.heads * c.rope), random.numbers(length * c.rank),
-          random.numbers(length * c.rope)};
+  Sequence s{random.numbers(length * c.heads * c.n), random.numbers(length * c.heads * c.rope), random.numbers(length * c.rank),
+             random.numbers(length * c.rope)};
+  for (float& x : s.latent) x *= 2 / std::sqrt(static_cast<float>(c.rank) + 3);
+  return s;
 }
 
 // Tokens [begin, end) of a call after which the sequence is `length` long.

@@ -329,8 +329,8 @@ TEST_CASE("memory that one of several devices lacks for what a call begins with 
   LoadOptions options;
   options.devices = {{"a", good(open_cpu({.threads = 1}))}, {"b", good(open_cpu({.threads = 1}))}};
   // A set, whose first member is not the state's: what a call keeps of it is asked for there, and then where the state is.
-  options.device = std::make_shared<DeviceSet>(
-      std::vector<DeviceSet::Member>{{"a", options.devices.at("a")}, {"b", options.devices.at("b")}});
+  options.device =
+      std::make_shared<DeviceSet>(std::vector<DeviceSet::Member>{{"a", options.devices.at("a")}, {"b", options.devices.at("b")}});
   REQUIRE(keeper.load(options).ok());
   ModuleTree(keeper).states()[0].slot->member = 1;
   auto state = good(keeper.new_state());

@@ -170,8 +170,12 @@ TEST_CASE("a state without a past: filled by a call, brought back by one that fa
 
   // What an encoder left stays while anything of its sequence does.
   auto cross = *device->reserve({.kind = StateSlot::Kind::cross_cache, .sizes = {2, 1, 3}}, 100, 1);
-  CHECK(cross->truncate(0, 4) == 4);
+  auto& held = static_cast<KvCache&>(*cross).held[0];
+  held = 2;
+  CHECK(cross->truncate(0, 1) == 1);
+  CHECK(held == 2);
   CHECK(cross->truncate(0, 0) == 0);
+  CHECK(held == 0);
 }
 
 TEST_CASE("the bytes of a state are known before it is reserved, on every device") {
@@ -183,6 +187,8 @@ TEST_CASE("the bytes of a state are known before it is reserved, on every device
   for (const auto& device : devices)
     for (const StateSlot& slot : {StateSlot{.sizes = {3, 20, 12}}, StateSlot{.sizes = {3, 20, 12}, .dtype = DType::f16},
                                   StateSlot{.sizes = {2, 8, 8}, .dtype = DType::f32, .member = device->members() - 1},
+                                  StateSlot{.kind = Kind::cross_cache, .sizes = {30, 3, 20}},
+                                  StateSlot{.kind = Kind::cross_cache, .sizes = {30, 3, 20}, .dtype = DType::bf16},
                                   StateSlot{.kind = Kind::recurrent, .sizes = {5, 3}}, StateSlot{.kind = Kind::ring, .sizes = {4, 7}},
                                   StateSlot{.kind = Kind::latent_cache, .sizes = {4, 2}},
                                   StateSlot{.kind = Kind::latent_cache, .sizes = {7, 3}, .dtype = DType::bf16},
@@ -208,6 +214,7 @@ TEST_CASE("the bytes of a state are known before it is reserved, on every device
   const StateSlot latents{.kind = Kind::latent_cache, .sizes = {20, 4}};
   for (const auto& device : devices) CHECK(*device->state_bytes(latents, 100, 3) == 3 * 100 * (20 + 4) * 4);
   CHECK(devices[0]->state_bytes(latents, std::int64_t{1} << 41, 1).error().kind == "out-of-memory");
+  CHECK(*devices[0]->state_bytes({.kind = Kind::cross_cache, .sizes = {30, 3, 20}}, 100, 2) == 2 * 3 * (32 + 30) * 20 * 4);
   CHECK(devices[0]->state_bytes({.sizes = {1, 4, 4}}, std::int64_t{1} << 41, 1).error().kind == "out-of-memory");
 }
 

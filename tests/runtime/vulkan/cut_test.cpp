@@ -191,7 +191,7 @@ TEST_CASE("a dispatch that is more work than a submission may have: parts of who
   CHECK(in_parts(d, plan).empty());                        // no bound
   plan.work = d.work;
   CHECK(in_parts(d, plan).empty());
-  for (const std::uint64_t work : {d.work - 1, d.work / 2, d.work / 7, std::uint64_t{3'000'000}}) {
+  for (const std::uint64_t work : {d.work - 1, d.work / 2, d.work / 7, std::uint64_t{3'100'000}}) {
     CAPTURE(work);
     plan.work = work;
     const auto parts = in_parts(d, plan);

@@ -143,7 +143,8 @@ TEST_CASE("memory that runs out is said with the heaps, what is in use and the l
   CHECK(wrong->kind == "out-of-memory");
   const std::string text = wrong->text();
   CAPTURE(text);
-  for (const char* said : {"are in use)", "heap 0: ", "the last operation was rms_norm", "a smaller model"}) CHECK(text.find(said) != std::string::npos);
+  for (const char* said : {"are in use)", "heap 0: ", "the last operation was rms_norm", "a smaller model"})
+    CHECK(text.find(said) != std::string::npos);
   CHECK(read(*d, x) == ramp(3));
   for (const Buffer* b : taken) d->free(b);
   CHECK(d->allocate(std::int64_t{200} << 20).ok());

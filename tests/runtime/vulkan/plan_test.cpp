@@ -121,9 +121,9 @@ TEST_CASE("vulkan:0 is the best that is there: a discrete card before others, a 
     d.version_minor = minor;
     return d;
   };
-  const std::vector<DeviceDescription> all = {
-      named("llvmpipe", DeviceKind::cpu),          named("old card", DeviceKind::discrete, 1), named("virtual", DeviceKind::virtual_gpu),
-      named("in the chip", DeviceKind::integrated), named("card", DeviceKind::discrete),        named("second card", DeviceKind::discrete)};
+  const std::vector<DeviceDescription> all = {named("llvmpipe", DeviceKind::cpu),        named("old card", DeviceKind::discrete, 1),
+                                              named("virtual", DeviceKind::virtual_gpu), named("in the chip", DeviceKind::integrated),
+                                              named("card", DeviceKind::discrete),       named("second card", DeviceKind::discrete)};
   std::vector<std::string> order;
   for (const std::size_t i : order_devices(all)) order.push_back(all[i].name);
   CHECK(order == std::vector<std::string>{"card", "second card", "in the chip", "virtual", "llvmpipe", "old card"});
