@@ -95,7 +95,6 @@ enum class OpKind : std::uint16_t {
   abs,
   floor,
   ceil,
-  // named in the language, and refused with their name until they are carried out
   einsum,
   attend_latent,
   take_along,

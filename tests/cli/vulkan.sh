@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Vulkan backend from the model file to the numbers: what `build` writes, every fixture within 1e-4 of the reference,
-# the trained model's text, and a first device that is not there. Without a driver: SKIPPED.
+# The Vulkan backend from the model file to the numbers: what `build` writes, splits between devices, the trained model's text, and a
+# first device that is not there. Each fixture: vulkan_fixtures.sh. Without a driver: SKIPPED.
 source "$(dirname "$0")/lib.sh"
 
 llama=examples/llama/llama.model
@@ -40,15 +40,6 @@ expect "no driver is said" 1 "Vulkan" "help:" -- env VK_ICD_FILENAMES=/nowhere V
   --expected $tiny/expected.safetensors --backend vulkan
 expect "a device that is not there" 1 "no device vulkan:77" "vulkan:0 is" -- "$modelc" verify $llama --checkpoint $tiny \
   --expected $tiny/expected.safetensors --device vulkan:77
-for file in examples/*/*.model; do
-  model=$(basename "$file" .model)
-  for folder in "$(dirname "$file")/fixtures"/*/; do
-    case "$model/$(basename "$folder")" in bert/sentence-*|sentence/bert-*) continue ;; esac
-    [ -f "$folder/expected.safetensors" ] && [ -f "$folder/config.json" ] || continue
-    expect "$(basename "$folder") on Vulkan" 0 passed "on Vulkan" -- "$modelc" verify "$file" --checkpoint "$folder" \
-      --expected "$folder/expected.safetensors" --within 1e-4 --backend vulkan
-  done
-done
 expect "the tiny model on Vulkan" 0 passed "on Vulkan" -- "$modelc" verify $llama --checkpoint examples/tiny --expected examples/tiny/expected.safetensors --backend vulkan
 for without in subgroup storage16,storage8 float16,int8,int16 subgroup,float16,int8,int16,storage16,storage8,float64,int64; do
   expect "without $without" 0 passed "on Vulkan" -- env MODELC_VULKAN_WITHOUT=$without "$modelc" verify $llama --checkpoint examples/tiny \
@@ -93,24 +84,6 @@ expect "--device cpu takes the place of the file's lines" 0 passed -- env VK_ICD
   --checkpoint $tiny --expected $tiny/expected.safetensors --within 1e-4 --device cpu
 expect "without a driver the lines and a way out are said" 1 "\`place\` puts on vulkan:0" "--device cpu" -- env VK_ICD_FILENAMES=/nowhere VK_DRIVER_FILES=/nowhere \
   "$modelc" verify "$placed" --checkpoint $tiny --expected $tiny/expected.safetensors
-# States without a past, in rings and recurrences: prompts in pieces, one token at a time and in batches, as their test blocks have them, on
-# the GPU alone and with a layer on the CPU; and without what a driver may lack.
-for model in mamba2 qwen3_next; do
-  layers=$([ "$model" = mamba2 ] && echo backbone.layers || echo model.layers)
-  mkdir -p "$work/$model"
-  ln -s "$PWD/examples/$model/fixtures" "$work/$model/fixtures"
-  for lines in '"**": gpu(0)' "$layers.1: cpu(0)    \"**\": gpu(0)"; do
-    sed "s/^    policy {/    place { $lines }\n&/" examples/$model/$model.model > "$work/$model/$model.model"
-    "$modelc" test "$work/$model/$model.model" > "$work/log" 2>&1
-    if grep -q "passed, 0 failed" "$work/log" && ! grep -q skipped "$work/log"; then pass "tests of $model, placed $lines"
-    else fail "tests of $model, placed $lines" "$(cat "$work/log")"; fi
-  done
-done
-for without in subgroup subgroup,float16,int8,int16,storage16,storage8,float64,int64; do
-  expect "scans without $without" 0 passed "on Vulkan" -- env MODELC_VULKAN_WITHOUT=$without "$modelc" verify examples/qwen3_next/qwen3_next.model \
-    --checkpoint examples/qwen3_next/fixtures/qwen3-next-dense --expected examples/qwen3_next/fixtures/qwen3-next-dense/expected.safetensors \
-    --within 1e-4 --chunk 5 --backend vulkan
-done
 expect "bench of a model on two devices" 0 "tokens/s" -- "$modelc" bench "$placed" --checkpoint $tiny -p 4 -n 2 -r 1
 expect "the file's tests run as it says" 0 "passed, 0 failed" -- "$modelc" test "$placed"
 place '"**": gpu(77)'
