@@ -375,7 +375,8 @@ bool add_shaders(Session& s, const plan::Program& program, const emit::Options& 
   std::vector<emit::ShaderBinary> binaries;
   for (emit::ShaderFile& shader : emit::glsl(program, o)) {
     const std::string name = shader.custom != nullptr ? shader.custom->file : shader.file.name;
-    const auto words = emit::compile_shader({name, shader.file.text, shader.defines, include.string()});
+    const auto* contract = shader.contract.tensors > 0 ? &shader.contract : nullptr;   // none calls it
+    const auto words = emit::compile_shader({name, shader.file.text, shader.defines, include.string(), contract});
     if (!words) {
       Error e = words.error();
       e.notes.push_back("it computes " + shader.computes);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/emit/spirv/contract.h"
 #include "codegen/plan/plan.h"
 
 namespace modelc::emit {
@@ -30,6 +31,7 @@ struct ShaderFile {
   std::string computes;                          // for messages: "x * 2", "the operation xielu"
   graph::Where where = {};                       // the line of the model file that brings it
   const graph::Shader* custom = nullptr;
+  ShaderContract contract = {};                  // of a custom operation's
 };
 std::vector<ShaderFile> glsl(const plan::Program& program, const Options& options);
 // FILE_shaders.h: what they were compiled to, as literals (literal_of) of so many bytes.

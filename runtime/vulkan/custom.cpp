@@ -1,5 +1,6 @@
 // Custom operations by the shaders that come with them. Such a shader sees its tensors from their first element on, set 0 holding
-// the inputs and then the results; its push constants are sizes; constant 0 is the size of a workgroup.
+// the inputs and then the results; its push constants are sizes, which are one more buffer behind the tensors where they do not fit;
+// constant 0 is the size of a workgroup.
 #include <algorithm>
 #include <string_view>
 
@@ -48,12 +49,12 @@ std::string obstacle(const CustomDispatch& way, std::size_t bindings, const Devi
 bool VulkanDevice::custom(std::span<const Tensor> inputs, std::span<const Tensor> outs, std::span<const std::int64_t> sizes,
                           std::span<const CustomDispatch> ways, const HostKernel*) {
   std::string why;
-  const std::size_t tensors = inputs.size() + outs.size();
+  const bool in_buffer = sizes.size() > Dispatch::max_words;
+  const std::size_t tensors = inputs.size() + outs.size() + (in_buffer ? 1 : 0);
   const auto large = [&](const Tensor& t) { return static_cast<std::uint64_t>(t.size()) > c_->plan.binding_bytes; };
   if (std::any_of(inputs.begin(), inputs.end(), large) || std::any_of(outs.begin(), outs.end(), large))
     why = "a tensor is larger than what a shader sees, " + grouped(c_->plan.binding_bytes) + " bytes";
-  if (sizes.size() > Dispatch::max_words || std::any_of(sizes.begin(), sizes.end(), [](std::int64_t n) { return n > 0xFFFFFFFFLL; }))
-    why = "its sizes do not fit 128 bytes of 32-bit numbers";
+  if (std::any_of(sizes.begin(), sizes.end(), [](std::int64_t n) { return n > 0xFFFFFFFFLL; })) why = "a size does not fit 32 bits";
   const CustomDispatch* way = nullptr;
   if (why.empty())
     for (const CustomDispatch& w : ways) {
@@ -75,9 +76,17 @@ bool VulkanDevice::custom(std::span<const Tensor> inputs, std::span<const Tensor
   d.shape = {static_cast<std::uint32_t>(way->x), static_cast<std::uint32_t>(way->y), static_cast<std::uint32_t>(way->z)};
   d.groups = static_cast<std::uint64_t>(way->x) * static_cast<std::uint64_t>(way->y) * static_cast<std::uint64_t>(way->z);
   d.work = d.groups * d.group_size;
-  for (const std::int64_t n : sizes) d.push(n);
-  // What begins between two places where a binding may begin goes by a copy that does not.
   std::size_t copies = 0;
+  Tensor told;
+  if (in_buffer) {
+    std::vector<std::uint32_t> words(sizes.begin(), sizes.end());
+    told = scratch(copies++, DType::i32, {static_cast<std::int64_t>(words.size())});
+    if (!told) return true;                                // out of memory, which is kept
+    recorder_->upload(std::as_bytes(std::span(words)), told);
+  } else {
+    for (const std::int64_t n : sizes) d.push(n);
+  }
+  // What begins between two places where a binding may begin goes by a copy that does not.
   const auto placed = [&](const Tensor& t) { return recorder_->begins_binding(t) ? t : scratch(copies++, t.dtype, t.shape); };
   for (const Tensor& t : inputs) {
     const Tensor seen = placed(t);
@@ -92,6 +101,7 @@ bool VulkanDevice::custom(std::span<const Tensor> inputs, std::span<const Tensor
     if (seen.buffer != t.buffer) back.emplace_back(seen, t);
     d.write(seen);
   }
+  if (in_buffer) d.read(told);
   run(d);
   for (const auto& [from, to] : back) recorder_->copy(from, to, to.size());
   ++custom_runs_;

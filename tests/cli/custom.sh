@@ -120,6 +120,29 @@ sed -i 's/up\[i\] = T(s + /up[i] = T(s - /' "$work/other/halves.comp"
 expect "a shader that computes something else is found" 1 "1 passed, 1 failed" "vulkan against" -- "$modelc" test "$work/other/m.model"
 sed -i 's/R(shift\[0\])/R(shft[0])/' "$work/other/halves.comp"
 expect "a shader that does not compile is shown, with the line that brings it" 1 "E0611" "halves.comp:13" "m.model:4" -- "$modelc" test "$work/other/m.model"
+# What a shader sees is what its operation gives it; a driver would read what is not there, or end the process.
+cp -r "$work/custom" "$work/beside"
+beside() {                                                 # NAME SUBSTITUTION WHAT IS SAID…
+  local name=$1 change=$2
+  shift 2
+  sed "$change" "$work/custom/halves.comp" > "$work/beside/halves.comp"
+  if cmp -s "$work/custom/halves.comp" "$work/beside/halves.comp"; then fail "$name: nothing was changed"; fi
+  expect "$name" 1 E0611 "m.model:4" "$@" -- "$modelc" test "$work/beside/m.model"
+}
+beside "a binding that there is not" 's/binding = 4/binding = 5/' "halves.comp:7: " "\`Down\` is at set 0, binding 5; set 0 has bindings 0 to 4"
+beside "a set that there is not" 's/set = 0, binding = 4/set = 1, binding = 0/' "\`Down\` is at set 1, binding 0"
+beside "more sizes than axes" 's/uint n; }/uint n; uint m[29]; }/' "halves.comp:8: " "124 bytes of push constants, and the operation's 2 sizes are 8 bytes"
+beside "a uniform buffer" 's/readonly buffer Shift { T shift\[\]; }/uniform Shift { T shift[1]; }/' "halves.comp:5: " "no single storage buffer"
+beside "an array of buffers" 's/readonly buffer Shift { T shift\[\]; }/readonly buffer Shift { T shift[]; } b[2]/; s/(shift/(b[0].shift/' "no single storage buffer"
+beside "another local size" 's/local_size_x_id = 0/local_size_x = 64/' "halves.comp:2: " "layout(local_size_x_id = 0) in"
+beside "a workgroup of two axes" 's/local_size_x_id = 0/local_size_x_id = 0, local_size_y = 2/' "invocations along x"
+beside "more shared memory than there is" 's/^void main() {/shared float s[5000];&s[gl_LocalInvocationID.x] = 1;/' "a workgroup shares 20000 bytes"
+beside "a feature that it does not name" 's/#version 450/&\n#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require/; s/R(shift\[0\])/R(float16_t(shift[0]))/' \
+  "requires float16"
+beside "a feature that has no name" 's/#version 450/&\n#extension GL_KHR_shader_subgroup_ballot : require/; s/R(shift\[0\])/subgroupBroadcastFirst(R(shift[0]))/' \
+  "no feature of \`requires\`"
+sed 's/local_size_x_id = 0/local_size_x = 32/; s/^void main() {/shared float s[64][64];&s[0][gl_LocalInvocationID.x] = 1;/' "$work/custom/halves.comp" > "$work/beside/halves.comp"
+expect "the same local size, and as much shared memory as every device has" 0 "2 passed, 0 failed" -- "$modelc" test "$work/beside/m.model"
 apertus=examples/apertus/fixtures/apertus-tiny
 "$modelc" verify examples/apertus/apertus.model --checkpoint $apertus --expected $apertus/expected.safetensors --within 1e-4 --backend vulkan > "$work/log" 2>&1
 if grep -q "custom operations* by a shader of its own" "$work/log"; then pass "Apertus runs its own shader"; else fail "Apertus runs its own shader" "$(cat "$work/log")"; fi

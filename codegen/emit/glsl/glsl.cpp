@@ -10,6 +10,7 @@
 #include "codegen/emit/emit.h"
 #include "codegen/emit/operators.h"
 #include "codegen/plan/printer.h"
+#include "codegen/plan/walk.h"
 #include "frontend/graph/ops.h"
 
 namespace modelc::emit {
@@ -108,12 +109,34 @@ std::string shader_text(const plan::Program& p, const plan::MapKernel& k, const 
 
 }  // namespace
 
+namespace {
+
+// What calls of custom operations give their shaders, by shader.
+void contracts(const std::vector<plan::Step>& steps, std::vector<ShaderContract>& all) {
+  for (const plan::Step& s : steps) {
+    if (const auto* k = std::get_if<plan::Custom>(&s.kind))
+      for (const graph::Dispatch& d : k->dispatches) {
+        ShaderContract& c = all[static_cast<std::size_t>(d.shader)];
+        const auto local = static_cast<std::uint32_t>(d.local_size);
+        c.local_size = c.tensors == 0 || c.local_size == local ? local : 0;
+        c.tensors = static_cast<std::uint32_t>(k->inputs.size() + k->outs.size());
+        c.sizes = static_cast<std::uint32_t>(k->sizes.size());
+      }
+    if (const auto* body = plan::body_of(s.kind)) contracts(*body, all);
+  }
+}
+
+}  // namespace
+
 std::vector<ShaderFile> glsl(const plan::Program& p, const Options& o) {
   const Names names(p, o);
   std::vector<ShaderFile> files;
   const auto named = [&](const std::string& kernel) { return "shaders/" + o.file + "_" + kernel + ".comp"; };
   for (std::size_t i = 0; i < p.kernels.size(); ++i)
     files.push_back({names.kernels[i], {named(names.kernels[i]), shader_text(p, p.kernels[i], o)}, {}, plan::expression(p.kernels[i])});
+  std::vector<ShaderContract> given(p.graph->shaders.size());
+  for (const plan::Class& c : p.classes)
+    for (const plan::Function& f : c.functions) contracts(f.steps, given);
   // As its author wrote it; T is the type of the tensors' elements, R that of its arithmetic.
   for (std::size_t i = 0; i < p.graph->shaders.size(); ++i) {
     const graph::Shader& s = p.graph->shaders[i];
@@ -122,7 +145,9 @@ std::vector<ShaderFile> glsl(const plan::Program& p, const Options& o) {
                      {{"T", "float"}, {"R", "float"}, {"OP_F32", "1"}},
                      "the operation `" + s.op + "`",
                      s.where,
-                     &s});
+                     &s,
+                     given[i]});
+    files.back().contract.features = s.required;
   }
   return files;
 }

@@ -95,6 +95,9 @@ Result<std::vector<std::uint32_t>> compile_shader(const ShaderSource& source) {
   spvtools::SpirvTools tools(SPV_ENV_VULKAN_1_2);
   tools.SetMessageConsumer(consumer);
   if (!tools.Validate(words)) return failed(source, "spirv-val", log);
+  if (source.contract != nullptr)
+    if (auto faults = contract_faults(words, source.name, source.text, *source.contract); !faults.empty())
+      return Error{"shader", source.name + " asks for what its operation does not give it", std::move(faults), ""};
   spvtools::Optimizer optimizer(SPV_ENV_VULKAN_1_2);
   optimizer.SetMessageConsumer(consumer);
   optimizer.RegisterPass(spvtools::CreateStripDebugInfoPass()).RegisterPass(spvtools::CreateStripNonSemanticInfoPass());

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/emit/spirv/contract.h"
 #include "runtime/base/result.h"
 
 namespace modelc::emit {
@@ -17,6 +18,7 @@ struct ShaderSource {
   std::string text;                              // begins with #version
   std::vector<std::pair<std::string, std::string>> defines = {};
   std::string include_folder = {};               // where #include "math.glsl" is looked for
+  const ShaderContract* contract = nullptr;      // of a shader that comes with an operation: kept, or an error
 };
 
 // A compute shader for Vulkan 1.2, optimised, without names and lines. Error "shader": the compiler's own lines, which

@@ -252,6 +252,47 @@ TEST_CASE("map: inputs broadcast as NumPy's do, from f32, i32 and bool") {
   });
 }
 
+TEST_CASE("map: twelve inputs, whose strides are more than push constants hold") {
+  constexpr int n = MapArgs::max_inputs;
+  std::string expression;
+  for (int i = 0; i < n; ++i) expression += (i > 0 ? " + " : "") + std::to_string(i + 1) + ".0 * x" + std::to_string(i);
+  const MapKernel many = with_shader({"many",
+                                      [](const MapArgs& a, std::int64_t begin, std::int64_t end) {
+                                        map_rows<n>(a, begin, end, [](auto... x) {
+                                          float total = 0, factor = 1;
+                                          ((total += factor * x, factor += 1), ...);
+                                          return total;
+                                        });
+                                      }},
+                                     std::string(n, 'f'), expression);
+  on_every_device([&](Device& device) {
+    Tensors tensors(device);
+    const std::int64_t a = 5, b = 7, c = 11;
+    // Two in a row with other sizes: the second's must not take the place of the first's.
+    std::vector<std::pair<Tensor, std::vector<float>>> results;
+    for (const std::int64_t rows : {a, a + 2}) {
+      std::vector<Tensor> inputs;
+      std::vector<float> expected(static_cast<std::size_t>(rows * b * c), 0.0F);
+      for (int i = 0; i < n; ++i) {
+        const bool in[] = {(i & 1) == 0, (i & 2) == 0, (i & 4) == 0};   // along which axes it has numbers
+        const Shape s = {in[0] ? rows : 1, in[1] ? b : 1, in[2] ? c : 1};
+        std::vector<float> values;
+        for (std::int64_t k = 0; k < s.count(); ++k) values.push_back(static_cast<float>((k * 7 + i) % 13));
+        inputs.push_back(tensors.f32(s, values));
+        for (std::int64_t x = 0; x < rows; ++x)
+          for (std::int64_t y = 0; y < b; ++y)
+            for (std::int64_t z = 0; z < c; ++z)
+              expected[static_cast<std::size_t>((x * b + y) * c + z)] +=
+                  static_cast<float>(i + 1) *
+                  values[static_cast<std::size_t>(((in[0] ? x : 0) * s[1] + (in[1] ? y : 0)) * s[2] + (in[2] ? z : 0))];
+      }
+      results.emplace_back(tensors.empty({rows, b, c}), expected);
+      device.map(many, inputs, results.back().first);
+    }
+    for (const auto& [got, expected] : results) CHECK(values_of(got) == expected);
+  });
+}
+
 TEST_CASE("a row that is not there ends the step") {
   on_every_device([](Device& device) {
     Tensors tensors(device);
