@@ -1,17 +1,20 @@
-// Operations that move, reduce and choose, on sizes that are no multiple of anything: generated code equals the evaluator.
+// Operations that move, reduce and choose, on sizes that are no multiple of anything: generated code equals the evaluator, on the CPU and,
+// where a driver is, on Vulkan.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
 
 #include "codegen/driver/host_compiler.h"
+#include "codegen/driver/pipeline.h"
 #include "codegen/driver/random_checkpoint.h"
-#include "codegen/emit/emit.h"
+#include "frontend/diagnostics/render.h"
 #include "frontend/graph/eval/evaluator.h"
 #include "frontend/graph/verifier.h"
 #include "runtime/checkpoint/open.h"
 #include "runtime/checkpoint/safetensors/writer.h"
 #include "runtime/checkpoint/tensor_data.h"
+#include "runtime/device/device.h"
 #include "runtime/sampler/random.h"
 #include "tests/codegen/support.h"
 
@@ -68,16 +71,26 @@ void check(const std::string& text, const std::string& config, const std::map<st
   REQUIRE(std::system(("mkdir -p " + reference).c_str()) == 0);
   REQUIRE(expected.write(reference + "/expected.safetensors").ok());
 
-  const lower::Lowered lowered = lower::lower(module);
+  driver::Options options;
+  driver::Session session(options);
+  session.file_base = "moved";
+  const auto device = open_vulkan({});
+  session.vulkan = device.ok();
+  if (!device) std::printf("SKIPPED on Vulkan: %s\n", device.error().message.c_str());
+  const lower::Lowered lowered = lower::lower(module, {.shaders = session.vulkan});
   for (const lower::Failure& f : lowered.failures) FAIL(f.message);
-  const emit::Options options{.file = "moved", .class_name = "Moved", .name_space = "moved", .version = "test"};
-  auto files = emit::cpp(lowered.program, options);
-  files.push_back(emit::stock_main(lowered.program, options));
-  auto program = driver::compile_program(files);
+  const auto files = driver::emit_model(session, lowered.program, "Moved", "moved", true, false);
+  if (!files) FAIL(diag::render(session.sink, session.sources));
+  auto program = driver::compile_program(*files);
   if (!program) FAIL(program.error().text());
-  for (const char* threads : {"1", "2"})
-    CHECK(run({*program, "verify", "--checkpoint", folder->path(), "--threads", threads, "--expected", reference + "/expected.safetensors",
-               "--within", "2e-5"}) == "");
+  const auto verified = [&](const std::vector<std::string>& how) {
+    std::vector<std::string> command = {
+        *program, "verify", "--checkpoint", folder->path(), "--expected", reference + "/expected.safetensors", "--within", "2e-5"};
+    command.insert(command.end(), how.begin(), how.end());
+    return run(command);
+  };
+  for (const char* threads : {"1", "2"}) CHECK(verified({"--threads", threads}) == "");
+  if (session.vulkan) CHECK(verified({"--device", "vulkan:0"}) == "");
 }
 
 }  // namespace
@@ -158,4 +171,36 @@ model Moved(c: C) {
 }
 )",
         R"({"size": 9})", inputs);
+}
+
+TEST_CASE("elementwise operations equal the evaluator") {
+  Random random(7);
+  std::map<std::string, Array> inputs;
+  inputs["x"] = graph::eval::array({5, 7, 19}, numbers(random, 665));
+  inputs["y"] = graph::eval::array({5, 7, 19}, numbers(random, 665));
+  inputs["n"] = graph::eval::index_array(
+      {5, 7}, {0, 10, 3, 7, 7, 1, 2, 4, 10, 9, 5, 6, 8, 0, 1, 2, 2, 3, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 10, 9, 8, 1, 0, 4, 6});
+  check(R"(language 1
+config C { size: dim }
+
+model Moved(c: C) {
+    context 16
+    param w: [c.size]
+
+    forward(x: f32[batch, seq, c.size], y: f32[batch, seq, c.size], n: index(11)[batch, seq])
+        -> (smooth: f32[batch, seq, c.size], gates: f32[batch, seq, c.size], powers: f32[batch, seq, c.size], waves: f32[batch, seq, c.size],
+            roots: f32[batch, seq, c.size], steps: f32[batch, seq, c.size], chosen: f32[batch, seq, c.size], flags: f32[batch, seq, c.size],
+            whole: f32[batch, seq], many: f32[batch, seq, c.size], made: f32[batch, seq, c.size]) {
+        let both = x < y and not (x == 0.0) or y >= 0.5
+        let a = n + 3
+        return silu(x * 3.0) + gelu(y * 3.0) + gelu_tanh(x - y) + quick_gelu(x) + relu(y), sigmoid(x * 5.0) * tanh(y * 2.0) + softplus(x * 4.0),
+            x ^ 3 + abs(y) ^ 0.37 + exp(-x * x) + exp2(y) + expm1(x * 0.01), sin(x * 20.0) + cos(y * 300.0) + erf(x),
+            sqrt(abs(x)) + rsqrt(abs(y) + 0.1) + log(abs(x) + 0.01), floor(x * 5.0) - ceil(y * 5.0),
+            where(both, x, y) + min(x, y) - max(x, w) + clamp(x, -0.5, 0.25) + softcap(y, 0.3), (x <= y) as f32 + (x > y) as f32 * 2.0 + (x != y) as f32 / 4.0,
+            (a - 2 * n) as f32 / (n as f32 + 1.0), x * y + w * x - y / (abs(w) + 1.0) + (x - w) * (y + w) + x % 0.7,
+            x + linspace(0, 1, c.size) + arange(c.size) as f32
+    }
+}
+)",
+        R"({"size": 19})", inputs);
 }
