@@ -32,11 +32,17 @@ Result<std::vector<DeviceInfo>> vulkan_devices() {
     const auto feature = [&](bool has, std::string text) {
       if (has) features.push_back(std::move(text));
     };
+    // By the names that a custom operation's `requires` has for them.
     feature(d.subgroup_arithmetic, "subgroups of " + std::to_string(d.subgroup_size));
+    feature(d.subgroup_arithmetic, "subgroup_arithmetic");
+    feature(d.subgroup_shuffle, "subgroup_shuffle");
     feature(d.float16, "float16");
+    feature(d.float64, "float64");
     feature(d.int8, "int8");
-    feature(d.storage16, "storage16");
+    feature(d.int16, "int16");
+    feature(d.int64, "int64");
     feature(d.storage8, "storage8");
+    feature(d.storage16, "storage16");
     if (!features.empty()) info.limits.push_back("has " + join(features, ", "));
     if (const auto plan = vulkan::plan_device(d); !plan) {
       info.usable = false;

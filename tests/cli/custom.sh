@@ -143,6 +143,24 @@ beside "a feature that has no name" 's/#version 450/&\n#extension GL_KHR_shader_
   "no feature of \`requires\`"
 sed 's/local_size_x_id = 0/local_size_x = 32/; s/^void main() {/shared float s[64][64];&s[0][gl_LocalInvocationID.x] = 1;/' "$work/custom/halves.comp" > "$work/beside/halves.comp"
 expect "the same local size, and as much shared memory as every device has" 0 "2 passed, 0 failed" -- "$modelc" test "$work/beside/m.model"
+# What `devices` says that a device has is what `requires` finds there: these shaders are wrong, so that it shows which of them ran.
+{ echo "language 1"
+  for f in float16 float64 int8 int16 int64 storage8 storage16 subgroup_arithmetic subgroup_shuffle; do
+    echo "op needs_$f(x: [n]) -> [n] { reference 2 * x  glsl \"wrong.comp\" local_size 8 dispatch [ceil_div(n, 8)] requires $f }"
+    echo "test \"$f\" { op needs_$f  input x = [1, 2, 3]  same reference, vulkan within 1e-6 }"
+  done; } > "$work/custom/needs.model"
+cat > "$work/custom/wrong.comp" <<'GLSL'
+#version 450
+layout(local_size_x_id = 0) in;
+layout(set = 0, binding = 0) readonly buffer X { T x[]; };
+layout(set = 0, binding = 1) writeonly buffer Y { T y[]; };
+layout(push_constant) uniform Sizes { uint n; };
+void main() { if (gl_GlobalInvocationID.x < n) y[gl_GlobalInvocationID.x] = T(3) * x[gl_GlobalInvocationID.x]; }
+GLSL
+ran=$("$modelc" test "$work/custom/needs.model" 2>&1 | sed -n 's/^FAILED  //p' | sort | tr '\n' ' ')
+said=$("$modelc" devices | sed -n '/^vulkan:0/,/^vulkan:1/s/^  has //p' | tr -d ',' | tr ' ' '\n' | grep -E '^(float|int|storage|subgroup_)' | sort | tr '\n' ' ')
+if [ -n "$said" ] && [ "$ran" = "$said" ]; then pass "features as \`devices\` lists them"; else fail "features as \`devices\` lists them" "ran: $ran
+said: $said"; fi
 apertus=examples/apertus/fixtures/apertus-tiny
 "$modelc" verify examples/apertus/apertus.model --checkpoint $apertus --expected $apertus/expected.safetensors --within 1e-4 --backend vulkan > "$work/log" 2>&1
 if grep -q "custom operations* by a shader of its own" "$work/log"; then pass "Apertus runs its own shader"; else fail "Apertus runs its own shader" "$(cat "$work/log")"; fi
