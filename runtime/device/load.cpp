@@ -153,8 +153,10 @@ void set_members(const ModuleTree& tree, const Placement& placement, std::span<c
   for (const ModuleTree::NamedState& s : tree.states()) s.slot->member = s.of->member();
 }
 
-Status fill(Residence& here, const char* model, const ModuleTree& tree, const LoadSource& source, const std::vector<bool>* which,
-            LoadReport& report) {
+namespace {
+
+Status fill_all(Residence& here, const char* model, const ModuleTree& tree, const LoadSource& source, const std::vector<bool>* which,
+                LoadReport& report) {
   const LoadOptions& options = source.options;
   const CheckpointIndex& checkpoint = *source.checkpoint;
   std::vector<MappingWeight> weights;
@@ -181,6 +183,18 @@ Status fill(Residence& here, const char* model, const ModuleTree& tree, const Lo
   for (const auto& file : here.files)
     if (Status s = file->intact(); !s) return s;
   return {};
+}
+
+}  // namespace
+
+Status fill(Residence& here, const char* model, const ModuleTree& tree, const LoadSource& source, const std::vector<bool>* which,
+            LoadReport& report) {
+  Status done = fill_all(here, model, tree, source, which, report);
+  if (!done) {                                             // others may use the device: they find it as it was
+    here.device->enter(0);
+    static_cast<void>(here.device->finish());
+  }
+  return done;
 }
 
 Status Model::load_weights(const CheckpointIndex& checkpoint, std::span<const CheckpointRulesData> rules, const LoadOptions& options) {

@@ -34,6 +34,23 @@ template <class F> Status attempt(F&& f) {
   }
 }
 
+// Into memory of the host, where they are not in it.
+Status read_outputs(Residence& here, std::vector<HostView>& results) {
+  here.read_back.resize(here.outputs.size());
+  for (std::size_t i = 0; i < here.outputs.size(); ++i) {
+    const Tensor& t = here.outputs[i];
+    const auto size = static_cast<std::size_t>(t.size());
+    const std::byte* data = t.host<std::byte>();
+    if (data == nullptr) {
+      here.read_back[i].resize(size);
+      if (Status s = here.device->read(t, here.read_back[i]); !s) return s;
+      data = here.read_back[i].data();
+    }
+    results.push_back({t.dtype, t.shape, {data, size}, true});
+  }
+  return {};
+}
+
 }  // namespace
 
 Model::Model() = default;
@@ -159,11 +176,16 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
     }
     return touched != nullptr ? state->begin(*touched) : Status();
   });
-  if (!prepared) return prepared.error();
+  // Of a call that ends early what was enqueued is done with, and what a device has kept of it is said here and not by the next call.
+  const auto settle = [&] { return attempt([&] { return here.device->finish(); }); };
+  if (!prepared) {
+    static_cast<void>(settle());
+    return prepared.error();
+  }
   const auto put_back = [&] {
     return attempt([&]() -> Status {
-      state->rollback(*touched);
-      return {};
+      if (touched != nullptr) state->rollback(*touched);
+      return here.device->finish();
     });
   };
   Status done;
@@ -172,43 +194,36 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
     explicit Running(bool& f) : flag(f) { flag = true; }
     ~Running() { flag = false; }
   } const guard_of_run(impl_->running);
+  std::vector<HostView> results;
   try {
-    std::vector<LayerHook> hooks;
-    for (const auto& h : impl_->hooks) hooks.push_back(h.second);
-    Step step(here.memory, {here.arena, 0, DType::u8, {here.arena->size}}, sizes, at, state, &hooks, here.mode == Mode::fast);
-    run(index, step, here.inputs, here.outputs);
+    {
+      std::vector<LayerHook> hooks;
+      for (const auto& h : impl_->hooks) hooks.push_back(h.second);
+      Step step(here.memory, {here.arena, 0, DType::u8, {here.arena->size}}, sizes, at, state, &hooks, here.mode == Mode::fast);
+      run(index, step, here.inputs, here.outputs);
+    }
     done = here.device->finish();
+    if (done) done = read_outputs(here, results);
   } catch (StepFailure& f) { done = std::move(f.error); } catch (const std::bad_alloc&) {
     done = Error{"out-of-memory",
                  where + ": no memory is left for a call of " + counted(static_cast<std::uint64_t>(sizes.tokens()), "token"),
                  {},
                  "split the prompt into smaller calls"};
   } catch (...) {                                          // a hook's own
-    if (touched != nullptr) static_cast<void>(put_back());
+    static_cast<void>(settle());
+    static_cast<void>(put_back());
     throw;
   }
   // Weights are read where their files are mapped.
   for (const auto& file : here.files)
     if (Status s = file->intact(); done && !s) done = std::move(s);
-  if (touched != nullptr && done) state->commit(*touched, advances);
-  if (touched != nullptr && !done)
-    if (Status s = put_back(); !s) done.error().notes.push_back("and the state is not what it was: " + s.error().message);
-  if (!done) return std::move(done.error());
-
-  std::vector<HostView> results;
-  here.read_back.resize(here.outputs.size());
-  for (std::size_t i = 0; i < here.outputs.size(); ++i) {
-    const Tensor& t = here.outputs[i];
-    const auto size = static_cast<std::size_t>(t.size());
-    if (const std::byte* data = t.host<std::byte>()) {
-      results.push_back({t.dtype, t.shape, {data, size}, true});
-    } else {
-      here.read_back[i].resize(size);
-      if (Status s = here.device->read(t, here.read_back[i]); !s) return std::move(s.error());
-      results.push_back({t.dtype, t.shape, here.read_back[i], true});
-    }
+  if (done) {
+    if (touched != nullptr) state->commit(*touched, advances);
+    return results;
   }
-  return results;
+  static_cast<void>(settle());
+  if (Status s = put_back(); !s && touched != nullptr) done.error().notes.push_back("and the state is not what it was: " + s.error().message);
+  return std::move(done.error());
 }
 
 Result<std::map<std::string, HostTensor>> Model::call(const std::string& entry, State* state, const Batch& at,

@@ -32,10 +32,13 @@ class Recall final : public Model {
   StateSlot cache{.kind = StateSlot::Kind::kv_cache, .sizes = {heads, width, width}};
   StateSlot memory{.kind = StateSlot::Kind::cross_cache, .sizes = {positions, heads, width}};
 
-  static Result<std::unique_ptr<Recall>> load(const std::string& path, const LoadOptions& options) {
+  bool faulty = false;                                     // its constants cannot be computed
+
+  static Result<std::unique_ptr<Recall>> load(const std::string& path, const LoadOptions& options, bool faulty = false) {
     auto index = open_checkpoint(path);
     if (!index) return index.error();
     auto recall = std::make_unique<Recall>();
+    recall->faulty = faulty;
     if (auto s = recall->load_weights(*index, CheckpointRulesData{}, options); !s) return s.error();
     return recall;
   }
@@ -48,6 +51,15 @@ class Recall final : public Model {
     v.state("cache", cache);
     v.state("memory", memory);
   }
+  void bind(Binder& b) override {
+    if (!faulty) return;
+    b.constant("late", {16}, [&](Step& s, const Tensor& out) {
+      const Tensor row{out.buffer, out.offset, DType::i32, {1}}, taken{out.buffer, out.offset + 32, DType::f32, {1, heads* width}};
+      s.fill(8, row);
+      s.take(table.weight, row, 1.0F, taken);
+      throw StepFailure{{"late", "something behind it failed", {}, {}}};
+    });
+  }
 
  private:
   void run(int entry, Step& s, std::span<const Tensor> in, std::span<const Tensor> out) const override {
@@ -58,6 +70,11 @@ class Recall final : public Model {
       return;
     }
     const Rows rows(s);
+    if (entry == 3) {                                      // a GPU finds out while it runs, or when it is waited for
+      s.fill(8, out[1]);
+      s.take(table.weight, out[1], 1.0F, rows.x);
+      throw StepFailure{{"late", "something behind it failed", {}, {}}};
+    }
     s.take(table.weight, in[0], 1.0F, rows.x);
     s.append(cache, rows.x, rows.x, s.at());
     s.attend(rows.x, memory, s.at(), {.mask = Mask::full}, out[0].as({s.tokens(), heads, width}));
@@ -67,7 +84,11 @@ class Recall final : public Model {
                                            {.name = "hear_and_fail", .inputs = heard(), .at = CallAt::sequences, .advances = false},
                                            {.name = "forward",
                                             .inputs = {{.name = "ids", .dtype = DType::i32, .shape = "[tokens]", .index_bound = 8}},
-                                            .outputs = {{.name = "y", .shape = "[tokens, 8]"}}}};
+                                            .outputs = {{.name = "y", .shape = "[tokens, 8]"}}},
+                                           {.name = "fault_and_fail",
+                                            .inputs = {{.name = "ids", .dtype = DType::i32, .shape = "[tokens]", .index_bound = 8}},
+                                            .outputs = {{.name = "y", .shape = "[tokens, 8]"},
+                                                        {.name = "rows", .dtype = DType::i32, .shape = "[tokens]"}}}};
 };
 
 std::vector<float> ramp(std::size_t n, int seed) {
@@ -117,7 +138,7 @@ struct Part {
   int sequence;
   std::vector<std::int32_t> ids;
 };
-Result<std::vector<float>> feed(Model& model, State& state, const std::vector<Part>& parts) {
+Result<std::vector<float>> feed(Model& model, State& state, const std::vector<Part>& parts, const char* entry = "forward") {
   std::vector<Segment> segments;
   std::vector<std::int32_t> ids;
   for (const Part& p : parts) {
@@ -126,7 +147,7 @@ Result<std::vector<float>> feed(Model& model, State& state, const std::vector<Pa
   }
   const auto at = Batch::make(state, segments, Outputs::all);
   REQUIRE(at.ok());
-  auto r = model.call("forward", &state, *at,
+  auto r = model.call(entry, &state, *at,
                       {{"ids", HostTensor::of(std::span<const std::int32_t>(ids), {static_cast<std::int64_t>(ids.size())})}});
   if (!r) return r.error();
   const auto values = r->at("y").as<float>();
@@ -144,12 +165,16 @@ void check_feed(Model& model, State& state, const std::vector<Part>& parts, cons
   for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs((*got)[i] - want[i]) < 1e-6);
 }
 
-// On the CPU, on Vulkan, and with the weights on another device than the states.
-void on_every_placement(const std::function<void(Recall&)>& check) {
-  const test::TemporaryFolder folder;
+void write_table(const test::TemporaryFolder& folder) {
   SafetensorsWriter writer;
   REQUIRE(writer.add_f32("table.weight", {8, heads * width}, table()).ok());
   REQUIRE(writer.write(folder / "model.safetensors").ok());
+}
+
+// On the CPU, on Vulkan, and with the weights on another device than the states.
+void on_every_placement(const std::function<void(Recall&)>& check) {
+  const test::TemporaryFolder folder;
+  write_table(folder);
   const auto cpu = [] { return std::shared_ptr<Device>(std::move(*open_cpu({.threads = 1}))); };
   std::vector<LoadOptions> all(2);
   all[1].place = {{"table", {}, {}, "b", {}}, {"**", {}, {}, "a", {}}};
@@ -240,4 +265,41 @@ TEST_CASE("what was set is set again before the first token alone, and a call th
     CHECK_FALSE(feed(model, *state, {{2, {1}}}).ok());
     check_feed(model, *state, {{1, {7}}}, {&b});
   });
+}
+
+TEST_CASE("what a device keeps of a call that ended early is not said by the next one, and does not keep it from what it does") {
+  on_every_placement([](Recall& model) {
+    auto state = *model.new_state({.sequences = 2});
+    const Heard a(1), b(2);
+    REQUIRE(hear(model, *state, {0, 1}, {a, b}).ok());
+    for (int i = 0; i < 2; ++i) {
+      const auto r = feed(model, *state, {{0, {1, 2}}}, "fault_and_fail");
+      REQUIRE_FALSE(r.ok());
+      CHECK((r.error().kind == "late" || r.error().kind == "index-range"));
+      CHECK(r.error().notes.empty());
+    }
+    check_feed(model, *state, {{0, {1, 2}}, {1, {3}}}, {&a, &b});
+    // Such a call, and one of a hook's own errors.
+    CHECK_FALSE(feed(model, *state, {{0, {1, 2}}}, "fault_and_fail").ok());
+    REQUIRE_FALSE(hear(model, *state, {0}, {b}).ok());     // it has tokens
+    state->clear(0);
+    REQUIRE(hear(model, *state, {0}, {b}).ok());
+    check_feed(model, *state, {{0, {1, 2}}, {1, {3}}}, {&b, &b});
+  });
+}
+
+TEST_CASE("a load that failed leaves a device that others use as it was") {
+  const test::TemporaryFolder folder;
+  write_table(folder);
+  LoadOptions options;
+  if (auto vulkan = open_vulkan({})) options.device = std::move(*vulkan);
+  else options.device = std::move(*open_cpu({}));
+  auto model = Recall::load(folder.path(), options);
+  REQUIRE(model.ok());
+  CHECK_FALSE(Recall::load(folder.path(), options, true).ok());
+  auto state = *(*model)->new_state({.sequences = 1});
+  const Heard a(1);
+  const Status heard = hear(**model, *state, {0}, {a});
+  if (!heard) FAIL(heard.error().text());
+  check_feed(**model, *state, {{0, {1, 2}}}, {&a});
 }
