@@ -303,3 +303,28 @@ TEST_CASE("a load that failed leaves a device that others use as it was") {
   if (!heard) FAIL(heard.error().text());
   check_feed(**model, *state, {{0, {1, 2}}}, {&a});
 }
+
+TEST_CASE("a call whose results cannot be read leaves the state as it was") {
+  const test::TemporaryFolder folder;
+  write_table(folder);
+  int failed = 0;
+  for (std::int64_t k = 1; k < 100; ++k) {
+    auto vulkan = open_vulkan({.fail_submit = k});
+    if (!vulkan) {
+      MESSAGE("SKIPPED: " << vulkan.error().message);
+      return;
+    }
+    LoadOptions options;
+    options.device = std::move(*vulkan);
+    auto model = Recall::load(folder.path(), options);
+    if (!model) continue;
+    auto state = (*model)->new_state({.sequences = 1});
+    if (!state || !hear(**model, **state, {0}, {Heard(1)})) continue;
+    const auto r = feed(**model, **state, {{0, {1, 2}}});
+    CHECK((*state)->length(0) == (r.ok() ? 2 : 0));
+    if (r) break;
+    CHECK(r.error().kind == "device-lost");
+    ++failed;
+  }
+  CHECK(failed >= 2);                                      // the step, and the transfer of its result
+}
