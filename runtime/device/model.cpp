@@ -12,6 +12,9 @@
 namespace modelc {
 namespace {
 
+// Of a state: each is counted in every store, whether it is used or not.
+constexpr std::int64_t most_sequences = 1 << 16;
+
 // `count` elements of the same value, as bytes.
 std::vector<std::byte> filled(DType dtype, std::int64_t count, double value) {
   std::vector<std::byte> out;
@@ -67,6 +70,11 @@ Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) con
   assert(impl_ && "a model is used before it is loaded");
   if (options.sequences < 1)
     return Error{"state", "a state of " + std::to_string(options.sequences) + " sequences", {}, "it needs at least 1"};
+  if (options.sequences > most_sequences)
+    return Error{"state",
+                 "a state of " + grouped(std::int64_t{options.sequences}) + " sequences, and one has at most " + grouped(most_sequences),
+                 {},
+                 "make several states"};
   std::int64_t capacity = options.capacity;
   if (capacity < 0) return Error{"state", "a capacity of " + grouped(capacity) + " positions", {}, "0 takes the model's context"};
   if (context() > 0 && capacity > context())
@@ -222,7 +230,8 @@ Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, s
     return results;
   }
   static_cast<void>(settle());
-  if (Status s = put_back(); !s && touched != nullptr) done.error().notes.push_back("and the state is not what it was: " + s.error().message);
+  if (Status s = put_back(); !s && touched != nullptr)
+    done.error().notes.push_back("and the state is not what it was: " + s.error().message);
   return std::move(done.error());
 }
 

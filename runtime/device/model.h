@@ -85,7 +85,7 @@ struct EntryDesc {
 
 // Holds the caches of the sequences of one model; several may exist, each used by one call at a time.
 struct StateOptions {
-  int sequences = 1;                                       // slots
+  int sequences = 1;                                       // slots, 65,536 at most
   std::int64_t capacity = 0;                               // positions a sequence may hold; 0: the model's context
 };
 

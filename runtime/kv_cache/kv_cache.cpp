@@ -135,6 +135,8 @@ void KvCache::drop_copies() {
 
 namespace {
 
+constexpr std::int64_t zeros_at_once = 1 << 20;            // bytes
+
 // Elements of one sequence; bytes of one copy of all: a whole state is two (SlotState::begin).
 struct SlotSize {
   std::int64_t elements = 1, bytes = 0;
@@ -165,9 +167,7 @@ Result<std::unique_ptr<SlotState>> SlotState::make(Device& device, const StateSl
   if (!size) return std::move(size.error());
   auto buffer = device.allocate(size->bytes);
   if (!buffer) return std::move(buffer.error());
-  std::unique_ptr<SlotState> s(new SlotState(device, slot, *buffer, size->elements, slots));
-  for (int i = 0; i < slots; ++i) s->clear(i);
-  return s;
+  return std::unique_ptr<SlotState>(new SlotState(device, slot, *buffer, size->elements, slots));
 }
 
 SlotState::SlotState(Device& device, const StateSlot& slot, const Buffer* buffer, std::int64_t size, int slots)
@@ -196,12 +196,6 @@ Tensor SlotState::copy_of(std::size_t i) const {
   t.offset = static_cast<std::int64_t>(i) * size_ * 4;
   return t;
 }
-void SlotState::clear(std::int64_t sequence) {
-  const std::vector<std::byte> zeros(static_cast<std::size_t>(size_) * 4);
-  device_.write(zeros, of(sequence));
-  filled_[static_cast<std::size_t>(sequence)] = false;
-}
-
 std::int64_t SlotState::bytes() const { return buffer_->size + (before_ != nullptr ? before_->size : 0); }
 
 Status SlotState::begin(const Sequences& at) {
@@ -209,26 +203,40 @@ Status SlotState::begin(const Sequences& at) {
   if (before_ == nullptr || before_->size < needed) {
     if (before_ != nullptr) device_.free(before_);
     before_ = nullptr;
+    device_.enter(slot().member);                          // beside what it is a copy of
     auto buffer = device_.allocate(needed);
+    device_.enter(0);                                      // where a step begins
     if (!buffer) return std::move(buffer.error());
     before_ = *buffer;
   }
   filled_before_.clear();
+  std::vector<std::byte> zeros;
   for (std::size_t i = 0; i < at.slots.size(); ++i) {
-    device_.copy(of(at.slots[i]), copy_of(i));
-    filled_before_.push_back(filled(at.slots[i]));
+    auto is_filled = filled_[static_cast<std::size_t>(at.slots[i])];
+    filled_before_.push_back(is_filled);
+    if (is_filled) {
+      device_.copy(of(at.slots[i]), copy_of(i));
+      continue;
+    }
+    const Tensor own = of(at.slots[i]);
+    zeros.resize(static_cast<std::size_t>(std::min(own.size(), zeros_at_once)));
+    for (std::int64_t from = 0; from < own.size(); from += zeros_at_once) {
+      const std::int64_t some = std::min(own.size() - from, zeros_at_once);
+      device_.write(std::span(zeros).first(static_cast<std::size_t>(some)), {own.buffer, own.offset + from, DType::u8, {some}});
+    }
+    is_filled = true;
   }
   return {};
 }
 void SlotState::commit(const Sequences&) {}
 void SlotState::rollback(const Sequences& at) {
   for (std::size_t i = 0; i < at.slots.size(); ++i) {
-    device_.copy(copy_of(i), of(at.slots[i]));
+    if (filled_before_[i]) device_.copy(copy_of(i), of(at.slots[i]));
     filled_[static_cast<std::size_t>(at.slots[i])] = filled_before_[i];
   }
 }
 std::int64_t SlotState::truncate(int sequence, std::int64_t) {
-  clear(sequence);
+  filled_[static_cast<std::size_t>(sequence)] = false;
   return 0;
 }
 
@@ -266,8 +274,20 @@ std::int64_t State::bytes() const {
 }
 
 Status State::begin(const Sequences& at) {
-  for (const auto& s : stores_)
-    if (Status status = s->begin(at); !status) return status;
+  std::size_t begun = 0;
+  const auto take_back = [&] {
+    while (begun > 0) stores_[--begun]->rollback(at);
+  };
+  try {
+    for (; begun < stores_.size(); ++begun)
+      if (Status status = stores_[begun]->begin(at); !status) {
+        take_back();
+        return status;
+      }
+  } catch (...) {                                          // of several devices that act as one
+    take_back();
+    throw;
+  }
   return {};
 }
 

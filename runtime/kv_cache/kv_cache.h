@@ -113,7 +113,8 @@ class LatentCache final : public RowCache {
 };
 
 // One tensor a sequence that a call writes over: a ring of last rows, a recurrence.
-// It has no past: after a call it can be emptied, and not brought back to an earlier length.
+// It has no past: after a call it can be emptied, and not brought back to an earlier length. Zeros are put in place when the first call
+// of a sequence begins, so that memory of sequences without one is not touched.
 class SlotState final : public StateStore {
  public:
   static Result<std::unique_ptr<SlotState>> make(Device& device, const StateSlot& slot, int slots);
@@ -121,11 +122,11 @@ class SlotState final : public StateStore {
   static Result<std::int64_t> bytes_of(const StateSlot& slot, int slots);
   ~SlotState() override;
 
-  // [sizes…] f32 of one sequence; zeros while it is empty.
+  // [sizes…] f32 of one sequence: zeros when its first call begins, anything before that.
   Tensor of(std::int64_t sequence) const;
   Tensor all() const;                                      // [slots, sizes…]: what operations over a batch are given
+  // Whether a call of it has begun, and has not been taken back or forgotten.
   bool filled(std::int64_t sequence) const { return filled_[static_cast<std::size_t>(sequence)]; }
-  void set_filled(std::int64_t sequence) { filled_[static_cast<std::size_t>(sequence)] = true; }
 
   std::int64_t bytes() const override;
   Status begin(const Sequences& at) override;
@@ -136,7 +137,6 @@ class SlotState final : public StateStore {
  private:
   SlotState(Device& device, const StateSlot& slot, const Buffer* buffer, std::int64_t size, int slots);
   Tensor copy_of(std::size_t i) const;                     // what was there before the call, of its i-th sequence
-  void clear(std::int64_t sequence);
 
   Device& device_;
   const Buffer* buffer_;

@@ -199,30 +199,35 @@ Result<CacheBytes> cache_bytes(const StateSlot& slot, std::int64_t asked_for, in
 
 }  // namespace
 
-Error VulkanDevice::too_large(const std::string& what, std::int64_t size) const {
+Error VulkanDevice::too_large(const std::string& what, std::int64_t size, const std::string& help) const {
   return {
       "tensor-size",
       c_->description.name + ": " + what + " of " + grouped(size) + " bytes; one piece of memory has at most " + grouped(largest_buffer()),
       {},
-      "fewer positions"};
+      help};
 }
 
 Result<std::int64_t> VulkanDevice::state_bytes(const StateSlot& slot, std::int64_t capacity, int sequences) const {
   if (Status s = supported(slot); !s) return std::move(s.error());
   if (slot.kind == StateSlot::Kind::latent_cache) {
     auto size = LatentCache::bytes_of(slot, capacity, sequences);
-    if (size && *size > largest_buffer()) return too_large("latents", *size);
+    if (size && *size > largest_buffer()) return too_large("latents", *size, "fewer positions or sequences");
     return size;
   }
-  if (!slot.has_keys()) return SlotState::bytes_of(slot, sequences);
+  if (!slot.has_keys()) {
+    auto both = SlotState::bytes_of(slot, sequences);      // and the copy to go back to, of the same size
+    if (both && *both / 2 > largest_buffer()) return too_large("a state", *both / 2, "fewer sequences");
+    return both;
+  }
   auto size = cache_bytes(slot, capacity, sequences);
   if (!size) return std::move(size.error());
-  if (const std::int64_t larger = std::max(size->keys, size->values); larger > largest_buffer()) return too_large("keys or values", larger);
+  if (const std::int64_t larger = std::max(size->keys, size->values); larger > largest_buffer())
+    return too_large("keys or values", larger, "fewer positions or sequences");
   return size->keys + size->values;
 }
 
 Result<std::unique_ptr<StateStore>> VulkanDevice::reserve(const StateSlot& slot, std::int64_t capacity, int sequences) {
-  if (Status s = supported(slot); !s) return std::move(s.error());
+  if (auto size = state_bytes(slot, capacity, sequences); !size) return std::move(size.error());
   if (slot.kind == StateSlot::Kind::latent_cache) {
     auto size = LatentCache::bytes_of(slot, capacity, sequences);
     if (!size) return std::move(size.error());

@@ -91,7 +91,7 @@ class VulkanDevice final : public Device {
   };
   // Rows first_row … of the batch.
   void attend_over(const Tensor& q, const Keys& keys, const AttendArgs& args, std::int64_t first_row, const Tensor& out);
-  Error too_large(const std::string& what, std::int64_t size) const;
+  Error too_large(const std::string& what, std::int64_t size, const std::string& help) const;
   void not_seen(std::int64_t bytes, const std::string& of, const std::string& help);
   // Which experts tokens chose, and, where a row of weights serves several of them, the pairs by expert: shaders/experts/sort.comp.
   struct Choice {

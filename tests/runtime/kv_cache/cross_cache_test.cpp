@@ -54,7 +54,7 @@ class Recall final : public Model {
   void bind(Binder& b) override {
     if (!faulty) return;
     b.constant("late", {16}, [&](Step& s, const Tensor& out) {
-      const Tensor row{out.buffer, out.offset, DType::i32, {1}}, taken{out.buffer, out.offset + 32, DType::f32, {1, heads* width}};
+      const Tensor row{out.buffer, out.offset, DType::i32, {1}}, taken{out.buffer, out.offset + 32, DType::f32, {1, heads * width}};
       s.fill(8, row);
       s.take(table.weight, row, 1.0F, taken);
       throw StepFailure{{"late", "something behind it failed", {}, {}}};
@@ -80,15 +80,15 @@ class Recall final : public Model {
     s.attend(rows.x, memory, s.at(), {.mask = Mask::full}, out[0].as({s.tokens(), heads, width}));
   }
   static std::vector<PortDesc> heard() { return {{.name = "k", .shape = "[batch, 3, 2, 4]"}, {.name = "v", .shape = "[batch, 3, 2, 4]"}}; }
-  const std::vector<EntryDesc> entries_ = {{.name = "hear", .inputs = heard(), .at = CallAt::sequences, .advances = false},
-                                           {.name = "hear_and_fail", .inputs = heard(), .at = CallAt::sequences, .advances = false},
-                                           {.name = "forward",
-                                            .inputs = {{.name = "ids", .dtype = DType::i32, .shape = "[tokens]", .index_bound = 8}},
-                                            .outputs = {{.name = "y", .shape = "[tokens, 8]"}}},
-                                           {.name = "fault_and_fail",
-                                            .inputs = {{.name = "ids", .dtype = DType::i32, .shape = "[tokens]", .index_bound = 8}},
-                                            .outputs = {{.name = "y", .shape = "[tokens, 8]"},
-                                                        {.name = "rows", .dtype = DType::i32, .shape = "[tokens]"}}}};
+  const std::vector<EntryDesc> entries_ = {
+      {.name = "hear", .inputs = heard(), .at = CallAt::sequences, .advances = false},
+      {.name = "hear_and_fail", .inputs = heard(), .at = CallAt::sequences, .advances = false},
+      {.name = "forward",
+       .inputs = {{.name = "ids", .dtype = DType::i32, .shape = "[tokens]", .index_bound = 8}},
+       .outputs = {{.name = "y", .shape = "[tokens, 8]"}}},
+      {.name = "fault_and_fail",
+       .inputs = {{.name = "ids", .dtype = DType::i32, .shape = "[tokens]", .index_bound = 8}},
+       .outputs = {{.name = "y", .shape = "[tokens, 8]"}, {.name = "rows", .dtype = DType::i32, .shape = "[tokens]"}}}};
 };
 
 std::vector<float> ramp(std::size_t n, int seed) {

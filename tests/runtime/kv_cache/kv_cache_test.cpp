@@ -2,7 +2,9 @@
 #include "runtime/kv_cache/kv_cache.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <vector>
 
 #include "runtime/checkpoint/safetensors/writer.h"
@@ -144,29 +146,41 @@ TEST_CASE("a state without a past: filled by a call, brought back by one that fa
     return std::vector<float>(p, p + 6);
   };
   const std::vector<float> zeros(6, 0.0F), first = {1, 2, 3, 4, 5, 6}, second = {9, 8, 7, 6, 5, 4};
-  CHECK(values(2) == zeros);
   const Sequences at{{2, 0}};
   const auto call = [&](const std::vector<float>& to, bool works) {
     REQUIRE(state.begin(at).ok());
     for (const std::int32_t s : at.slots) {
+      if (&to == &first) CHECK(values(s) == zeros);
+      CHECK(state.filled(s));
       device->write(std::as_bytes(std::span(to)), state.of(s));
-      state.set_filled(s);
     }
     if (works) state.commit(at);
     else state.rollback(at);
   };
+  CHECK_FALSE(state.filled(2));
   call(first, false);
-  CHECK(values(2) == zeros);
   CHECK_FALSE(state.filled(2));
   call(first, true);
   call(second, false);
   CHECK(values(0) == first);
   CHECK(values(2) == first);
-  CHECK(values(1) == zeros);
+  CHECK_FALSE(state.filled(1));
   CHECK(state.filled(2));
   CHECK(state.truncate(2, 5) == 0);
+  CHECK_FALSE(state.filled(2));
+  const Sequences both{{0, 2}};
+  REQUIRE(state.begin(both).ok());
   CHECK(values(2) == zeros);
   CHECK(values(0) == first);
+  device->write(std::as_bytes(std::span(second)), state.of(0));
+  device->write(std::as_bytes(std::span(second)), state.of(2));
+  state.rollback(both);
+  CHECK(values(0) == first);
+  CHECK_FALSE(state.filled(2));
+  REQUIRE(state.begin(both).ok());
+  CHECK(values(2) == zeros);
+  CHECK(values(0) == first);
+  state.commit(both);
 
   // What an encoder left stays while anything of its sequence does.
   auto cross = *device->reserve({.kind = StateSlot::Kind::cross_cache, .sizes = {2, 1, 3}}, 100, 1);
@@ -176,6 +190,36 @@ TEST_CASE("a state without a past: filled by a call, brought back by one that fa
   CHECK(held == 2);
   CHECK(cross->truncate(0, 0) == 0);
   CHECK(held == 0);
+}
+
+TEST_CASE("memory of sequences without a call is not touched") {
+  const auto resident = [] {
+    long pages = 0, own = 0;
+    std::FILE* f = std::fopen("/proc/self/statm", "r");
+    REQUIRE(f != nullptr);
+    REQUIRE(std::fscanf(f, "%ld %ld", &pages, &own) == 2);
+    std::fclose(f);
+    return std::int64_t{own} * ::sysconf(_SC_PAGESIZE);
+  };
+  auto device = *open_cpu({.threads = 1});
+  for (const auto kind : {StateSlot::Kind::recurrent, StateSlot::Kind::latent_cache, StateSlot::Kind::kv_cache}) {
+    const std::int64_t before = resident();
+    auto store = *device->reserve({.kind = kind, .sizes = {512, 512, 1}}, 128, 1024);
+    CHECK(store->bytes() >= std::int64_t{1} << 28);
+    const Sequences at{{7}};
+    REQUIRE(store->begin(at).ok());
+    store->commit(at);
+    store->truncate(7, 0);
+    CHECK(resident() - before < std::int64_t{32} << 20);
+  }
+}
+
+TEST_CASE("a state of more sequences than can be counted is refused") {
+  const auto model = echo();
+  const auto state = model->new_state({.sequences = INT32_MAX, .capacity = 1});
+  REQUIRE_FALSE(state.ok());
+  CHECK(state.error().message == "a state of 2,147,483,647 sequences, and one has at most 65,536");
+  CHECK(model->new_state({.sequences = 65536, .capacity = 1}).ok());
 }
 
 TEST_CASE("the bytes of a state are known before it is reserved, on every device") {

@@ -112,6 +112,21 @@ TEST_CASE("a tensor over the device's limit is refused with the limit, and the d
   REQUIRE(!huge.ok());
   CHECK(huge.error().kind == "tensor-size");
   CHECK(huge.error().message.find("1,125,899,906,842,624") != std::string::npos);
+  // States of every kind: refused with that limit where their sizes are asked for, as where they are reserved.
+  using Kind = StateSlot::Kind;
+  const std::int64_t wide = (d->largest_buffer() >> 12) + 1;           // of 1024 numbers: the least that is too much
+  for (const StateSlot& slot :
+       {StateSlot{.kind = Kind::recurrent, .sizes = {wide, 1024}}, StateSlot{.kind = Kind::ring, .sizes = {1024, wide}},
+        StateSlot{.kind = Kind::cross_cache, .sizes = {wide, 1, 1024}}, StateSlot{.kind = Kind::latent_cache, .sizes = {wide, 1}},
+        StateSlot{.sizes = {1, wide, 1}}}) {
+    const auto size = d->state_bytes(slot, 1024, 1);
+    const auto store = d->reserve(slot, 1024, 1);
+    REQUIRE_FALSE(size.ok());
+    REQUIRE_FALSE(store.ok());
+    CHECK(size.error().kind == "tensor-size");
+    CHECK(size.error().help.find("sequences") != std::string::npos);
+    CHECK(store.error().message == size.error().message);
+  }
   CHECK(read(*d, tensor(*d, {3}, ramp(3))) == ramp(3));
 }
 
