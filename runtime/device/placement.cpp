@@ -9,6 +9,19 @@
 
 namespace modelc {
 
+namespace {
+
+// How many elements the list of a range has; of several lists, the longest.
+std::int64_t elements_of(const ModuleTree& tree, const PlaceRule& rule) {
+  const PlaceLines line(std::span(&rule, 1));
+  std::int64_t n = 0;
+  for (const Module* m : tree.bottom_up())
+    if (const auto i = line.element(0, m->qualified_name())) n = std::max(n, static_cast<std::int64_t>(*i) + 1);
+  return n;
+}
+
+}  // namespace
+
 Result<Placement> decide_placement(const ModuleTree& tree, std::span<const PlaceRule> rules, const std::string& rest) {
   const PlaceLines lines(rules);
   Placement out;
@@ -49,7 +62,14 @@ Result<Placement> decide_placement(const ModuleTree& tree, std::span<const Place
     out.modules.push_back(own != first.end() ? out.weights[own->second] : device_of(m->qualified_name()));
   }
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    if (used[i] || !rules[i].where.empty()) continue;
+    if (!rules[i].where.empty()) continue;                 // the compiler has looked at it
+    if (const std::int64_t n = rules[i].end ? elements_of(tree, rules[i]) : 0; n > 0 && *rules[i].end > n)
+      return Error{"placement",
+                   quote(text_of(rules[i])) + " ends at " + grouped(*rules[i].end) + ", and there are " +
+                       counted(static_cast<std::uint64_t>(n), "element"),
+                   {},
+                   "a range without an end, [" + std::to_string(rules[i].first.value_or(0)) + "..], reaches to the last"};
+    if (used[i]) continue;
     // One that others come before matches what it names all the same.
     const PlaceLines alone(rules.subspan(i, 1));
     std::vector<std::string> names;

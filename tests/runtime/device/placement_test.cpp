@@ -152,6 +152,8 @@ TEST_CASE("lines that are wrong") {
   handwritten::Llama llama;
   CHECK(contains(error_of(llama, {{"model.layerz", {}, {}, "a"}}), "did you mean model.layers?"));
   CHECK(contains(error_of(llama, {{"model.layers", 2, 9, "a"}}), "model.layers[2..9]"));
+  CHECK(contains(error_of(llama, {{"model.layers", 1, 3, "a"}}), "ends at 3, and there are 2 elements"));
+  CHECK(decided(llama, {{"model.layers", 1, 2, "a"}}).devices.size() == 2);
   // What the compiler wrote may name what another configuration has.
   const ModuleTree tree(llama);
   CHECK(decide_placement(tree, std::vector<PlaceRule>{{"model.vision", {}, {}, "a", "x.model:3:4"}}).ok());
