@@ -29,7 +29,7 @@ struct ShaderFile {
   File file;
   std::vector<std::pair<std::string, std::string>> defines;
   std::string computes;                          // for messages: "x * 2", "the operation xielu"
-  graph::Where where = {};                       // the line of the model file that brings it
+  graph::Where where = {};                       // the line of the model file that brings it, or that it is made for
   const graph::Shader* custom = nullptr;
   ShaderContract contract = {};                  // of a custom operation's
 };

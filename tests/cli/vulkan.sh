@@ -25,7 +25,7 @@ cp "$modelc" "$work/moved/bin/modelc"
 cp -r stdlib "$work/moved/share/modelc/"
 cp -r shaders "$work/moved/share/modelc/"
 echo 'float broken(float x) { return undeclared; }' >> "$work/moved/share/modelc/shaders/include/map.glsl"
-expect "a shader that does not compile" 1 "error[E0611]" "undeclared" "it computes" -- "$work/moved/bin/modelc" build $llama \
+expect "a shader that does not compile" 1 "error[E0611]" "map.glsl:" "undeclared" "it computes" "rope.model:" "^" -- "$work/moved/bin/modelc" build $llama \
   --config $tiny/config.json -o "$work/broken" --backend vulkan
 [ ! -e "$work/broken" ] && pass "and nothing is written" || fail "and nothing is written"
 

@@ -111,32 +111,53 @@ std::string shader_text(const plan::Program& p, const plan::MapKernel& k, const 
 
 namespace {
 
-// What calls of custom operations give their shaders, by shader.
-void contracts(const std::vector<plan::Step>& steps, std::vector<ShaderContract>& all) {
-  for (const plan::Step& s : steps) {
-    if (const auto* k = std::get_if<plan::Custom>(&s.kind))
-      for (const graph::Dispatch& d : k->dispatches) {
-        ShaderContract& c = all[static_cast<std::size_t>(d.shader)];
-        const auto local = static_cast<std::uint32_t>(d.local_size);
-        c.local_size = c.tensors == 0 || c.local_size == local ? local : 0;
-        c.tensors = static_cast<std::uint32_t>(k->inputs.size() + k->outs.size());
-        c.sizes = static_cast<std::uint32_t>(k->sizes.size());
-      }
-    if (const auto* body = plan::body_of(s.kind)) contracts(*body, all);
+// What the steps of a program say of its shaders.
+struct Uses {
+  std::vector<graph::Where> kernels;             // the line that a kernel is first made for
+  std::vector<ShaderContract> shaders;           // what calls give the shaders of custom operations
+
+  explicit Uses(const plan::Program& p) : kernels(p.kernels.size()), shaders(p.graph->shaders.size()) {
+    for (const plan::Class& c : p.classes) {
+      for (const plan::Function& f : c.functions) note(f.steps);
+      for (const plan::StepValue& v : c.step_values) note(v.compute.steps);
+    }
   }
-}
+
+ private:
+  void note(const std::vector<plan::Step>& steps) {
+    for (const plan::Step& s : steps) {
+      const auto kernel = [&](plan::KernelId k) {
+        if (kernels[k.index].line == 0) kernels[k.index] = s.where;
+      };
+      if (const auto* map = std::get_if<plan::Map>(&s.kind)) kernel(map->kernel);
+      if (const auto* product = std::get_if<plan::LinearMap>(&s.kind)) kernel(product->kernel);
+      if (const auto* experts = std::get_if<plan::Experts>(&s.kind)) kernel(experts->kernel);
+      if (const auto* k = std::get_if<plan::Custom>(&s.kind))
+        for (const graph::Dispatch& d : k->dispatches) {
+          ShaderContract& c = shaders[static_cast<std::size_t>(d.shader)];
+          const auto local = static_cast<std::uint32_t>(d.local_size);
+          c.local_size = c.tensors == 0 || c.local_size == local ? local : 0;
+          c.tensors = static_cast<std::uint32_t>(k->inputs.size() + k->outs.size());
+          c.sizes = static_cast<std::uint32_t>(k->sizes.size());
+        }
+      if (const auto* body = plan::body_of(s.kind)) note(*body);
+    }
+  }
+};
 
 }  // namespace
 
 std::vector<ShaderFile> glsl(const plan::Program& p, const Options& o) {
   const Names names(p, o);
+  const Uses uses(p);
   std::vector<ShaderFile> files;
   const auto named = [&](const std::string& kernel) { return "shaders/" + o.file + "_" + kernel + ".comp"; };
   for (std::size_t i = 0; i < p.kernels.size(); ++i)
-    files.push_back({names.kernels[i], {named(names.kernels[i]), shader_text(p, p.kernels[i], o)}, {}, plan::expression(p.kernels[i])});
-  std::vector<ShaderContract> given(p.graph->shaders.size());
-  for (const plan::Class& c : p.classes)
-    for (const plan::Function& f : c.functions) contracts(f.steps, given);
+    files.push_back({names.kernels[i],
+                     {named(names.kernels[i]), shader_text(p, p.kernels[i], o)},
+                     {},
+                     plan::expression(p.kernels[i]),
+                     uses.kernels[i]});
   // As its author wrote it; T is the type of the tensors' elements, R that of its arithmetic.
   for (std::size_t i = 0; i < p.graph->shaders.size(); ++i) {
     const graph::Shader& s = p.graph->shaders[i];
@@ -146,7 +167,7 @@ std::vector<ShaderFile> glsl(const plan::Program& p, const Options& o) {
                      "the operation `" + s.op + "`",
                      s.where,
                      &s,
-                     given[i]});
+                     uses.shaders[i]});
     files.back().contract.features = s.required;
   }
   return files;
