@@ -139,6 +139,7 @@ TEST_CASE("routers, experts and convolutions equal the evaluator") {
   inputs["x"] = graph::eval::array({7, 9}, numbers(random, 63));
   inputs["image"] = graph::eval::array({7, 4, 9, 5}, numbers(random, 1260));
   inputs["sound"] = graph::eval::array({7, 3, 11}, numbers(random, 231));
+  inputs["film"] = graph::eval::array({7, 2, 3, 5, 4}, numbers(random, 840));
   check(R"(language 1
 import nn.mlp
 
@@ -156,17 +157,20 @@ model Moved(c: C) {
     param w2:      [6, 2, 3, 2]
     param b2:      [6]
     param w1:      [5, 3, 3]
+    param w3:      [3, 2, 3, 3, 3]
+    param b3:      [3]
 
-    forward(x: f32[batch, c.size], image: f32[batch, 4, 9, 5], sound: f32[batch, 3, frames])
+    forward(x: f32[batch, c.size], image: f32[batch, 4, 9, 5], sound: f32[batch, 3, frames], film: f32[batch, 2, 3, 5, 4])
         -> (plain: f32[batch, c.size], grouped: f32[batch, c.size], places: f32[batch, 3], seen: f32[batch, 6, 5, 3],
-            heard: f32[batch, 5, div(frames - 1, 2) + 1]) {
+            heard: f32[batch, 5, div(frames - 1, 2) + 1], shown: f32[batch, 3, 3, 5, 4]) {
         let scores = linear(x, router)
         let (chosen, weights) = route(softmax(scores), 2, renormalize: true)
         let (best, shares) = route(sigmoid(scores), 3, bias: shift, groups: 3, keep_groups: 2, group_score: "top2_sum",
                                    renormalize: false, scale: 2.5)
         return moe(x, chosen, weights, gate, up, down, gated: fn(g, u) = silu(g) * u),
             moe(x, best, shares, gate, up, down, none, up_bias, down_bias, gated: fn(g, u) = min(g, 0.5) * (u + 1.0)),
-            best as f32, conv2d(image, w2, b2, stride: 2, padding: 1, groups: 2), conv1d(sound, w1, stride: 2, padding: 1)
+            best as f32, conv2d(image, w2, b2, stride: 2, padding: 1, groups: 2), conv1d(sound, w1, stride: 2, padding: 1),
+            conv3d(film, w3, b3, padding: 1)
     }
 }
 )",
