@@ -141,7 +141,7 @@ struct Module {
     switch (w[0] & 0xFFFF) {
       case op_type_int:
       case op_type_float: n = w[2] / 8; break;
-      case op_type_vector: n = bytes(w[2]) * w[3]; break;
+      case op_type_vector:
       case op_type_matrix: n = bytes(w[2]) * w[3]; break;
       case op_type_array: {
         const auto stride = decoration(type, array_stride);
