@@ -5,6 +5,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/device/round.h"
+#include "runtime/device/model.h"
 #include "runtime/kv_cache/kv_cache.h"
 
 namespace modelc {
@@ -212,6 +213,23 @@ void Step::cross_set(const StateSlot& cache, const Tensor& k, const Tensor& v, c
   if (Status s = memory.keep(at); !s) throw StepFailure{std::move(s.error())};
   device().set(memory, k, v, at);
 }
+namespace {
+
+// The entries that may set what tokens attend to: "encode (input_features: f32[batch, 80, 3000])".
+std::string setters(const Model& model) {
+  std::vector<std::string> all;
+  for (const EntryDesc& e : model.entries()) {
+    if (e.at != CallAt::sequences) continue;
+    std::string inputs;
+    for (const PortDesc& p : e.inputs)
+      inputs += (inputs.empty() ? "" : ", ") + std::string(p.name) + ": " + std::string(name(p.dtype)) + p.shape;
+    all.push_back(e.name + (" (" + inputs + ")"));
+  }
+  return all.empty() ? "the entry that sets it" : listed(all, all.size());
+}
+
+}  // namespace
+
 void Step::attend(const Tensor& q, const StateSlot& cache, const Batch& at, const AttendArgs& args, const Tensor& out) {
   const KvCache& store = cache_of(cache);
   if (store.whole)
@@ -220,7 +238,9 @@ void Step::attend(const Tensor& q, const StateSlot& cache, const Batch& at, cons
         throw StepFailure{{"state",
                            "nothing has been set in the state " + state_->name(cache.index) + " for sequence " + std::to_string(slot),
                            {},
-                           "an entry of the model sets it: call that before the sequence's first token"}};
+                           "call " + setters(state_->model()) +
+                               " before the sequence's first token: programs do so with Model::call, and `modelc verify` does with the "
+                               "inputs that its file holds"}};
   device().attend(q, store, at, args, out);
 }
 void Step::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& at, const AttendArgs& args, const Tensor& out) {

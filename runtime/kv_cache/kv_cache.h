@@ -161,6 +161,7 @@ class State {
   std::int64_t truncate(int sequence, std::int64_t length);
   std::int64_t bytes() const;                              // reserved
 
+  const Model& model() const { return *model_; }           // whose state it is
   // The qualified name of the `state` member: "model.layers.0.self_attn.cache".
   const std::string& name(int index) const { return names_[static_cast<std::size_t>(index)]; }
   StateStore& store(int index) { return *stores_[static_cast<std::size_t>(index)]; }

@@ -185,6 +185,11 @@ expect "messages as JSON" 1 '"code":"E01' '"line":2' -- "$modelc" check "$work/b
 expect "a token outside the vocabulary" 1 "input_ids" "99" "0..63" -- "$modelc" run "$llama" --checkpoint "$tiny" --tokens 1,99
 expect "a prompt longer than the context" 1 "context" -- "$modelc" run "$llama" --checkpoint "$tiny" --tokens "$(seq -s, 1 63),$(seq -s, 1 63)"
 expect "no tokenizer" 1 "has no tokenizer" "--tokens" -- "$modelc" run "$llama" --checkpoint "$tiny" --prompt hello
+# Tokens alone are not enough for a decoder that attends to what an encoder left.
+whisper=(examples/whisper/whisper.model --checkpoint examples/whisper/fixtures/whisper-tiny-random)
+expect "run before the entry that sets a state" 1 "nothing has been set in the state model.decoder.layers.0.encoder_attn.memory for sequence 0" \
+  "help: call encode (input_features: f32[batch, 6, 20]) before" "modelc verify" -- "$modelc" run "${whisper[@]}" --tokens 1,2 -n 2
+expect "and bench" 1 "call encode (input_features" -- "$modelc" bench "${whisper[@]}" -p 4 -n 2 -r 1
 expect "an expected file without inputs" 1 "input_ids" -- "$modelc" verify "$llama" --checkpoint "$tiny" --expected "$tiny/model.safetensors"
 cp "$tiny/expected.safetensors" "$work/stage.safetensors"
 sed -i 's/model\.layers\.1\.mlp"/model.layers.1.mlq"/' "$work/stage.safetensors"

@@ -219,6 +219,7 @@ TEST_CASE("a sequence for which nothing was set is refused by the state's name, 
       REQUIRE_FALSE(r.ok());
       CHECK(r.error().kind == "state");
       CHECK(r.error().message == "nothing has been set in the state memory for sequence " + which);
+      CHECK(r.error().help.rfind("call hear (k: f32[batch, 3, 2, 4], v: f32[batch, 3, 2, 4]) and hear_and_fail", 0) == 0);
     };
     refused({{0, {1}}}, "0");
     REQUIRE(hear(model, *state, {0}, {a}).ok());

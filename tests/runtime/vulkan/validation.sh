@@ -31,10 +31,17 @@ for width in "$@"; do
   check "devices, $width" "$build/tests/runtime/vulkan/runtime_vulkan_test"
   check "kernels, $width" "$build/tests/runtime/cpu/runtime_cpu_test"
   check "the tiny model, $width" "$modelc" verify examples/llama/llama.model --checkpoint examples/tiny --expected examples/tiny/expected.safetensors --backend vulkan
-  for fixture in mamba2/fixtures/mamba2-tiny qwen3_next/fixtures/qwen3-next-dense; do
-    model=${fixture%%/*}
-    check "${fixture##*/}, $width" "$modelc" verify "examples/$model/$model.model" --checkpoint "examples/$fixture" --expected "examples/$fixture/expected.safetensors" --within 1e-4 --chunk 5 --backend vulkan
-  done
+  while read -r -u 3 model fixture part; do
+    folder=examples/$model/fixtures/$fixture
+    on() { "$modelc" verify "examples/$model/$model.model" --checkpoint "$folder" --expected "$folder/expected.safetensors" --within 1e-4 "$@"; }
+    check "$fixture, $width" on --chunk 5 --backend vulkan
+    check "$fixture with $part on the CPU, $width" on --device "$part=cpu,vulkan:0"
+  done 3<<'CASES'
+mamba2 mamba2-tiny backbone.layers.1
+qwen3_next qwen3-next-dense model.layers.1
+deepseek_v3 deepseek-v3-experts model.layers.1
+whisper whisper-tiny-random model.encoder
+CASES
   check "the tiny model on two devices, $width" "$modelc" verify examples/llama/llama.model --checkpoint examples/tiny --expected examples/tiny/expected.safetensors --device "model.layers[1..4]=vulkan:0,lm_head=vulkan:0,cpu"
 done
 exit $status
