@@ -57,7 +57,12 @@ Status read_outputs(Residence& here, std::vector<HostView>& results) {
 }  // namespace
 
 Model::Model() = default;
-Model::~Model() = default;
+Model::~Model() {
+  if (!impl_) return;
+  const auto lock = impl_->lock;
+  const std::lock_guard guard(*lock);
+  impl_.reset();
+}
 Mode Model::mode() const {
   assert(impl_ && "a model is used before it is loaded");
   return impl_->here->mode;
@@ -88,9 +93,10 @@ Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) con
                  std::string(name()) + " declares no context, so that the state's capacity must be given",
                  {},
                  "set StateOptions::capacity"};
-  const std::lock_guard guard(impl_->lock);
+  const std::lock_guard guard(*impl_->lock);
   std::unique_ptr<State> state(new State);
   state->device_ = device_;
+  state->lock_ = impl_->lock;
   state->moves_ = impl_->moves;
   state->model_ = this;
   state->capacity_ = capacity;
@@ -114,7 +120,7 @@ Result<std::unique_ptr<State>> Model::new_state(const StateOptions& options) con
 Result<std::vector<HostView>> Model::enter(int index, State* state, StepAt at, std::span<const HostView> inputs) {
   assert(impl_ && "a model is used before it is loaded");
   assert(index >= 0 && static_cast<std::size_t>(index) < impl_->entries.size());
-  const std::lock_guard guard(impl_->lock);
+  const std::lock_guard guard(*impl_->lock);
   Residence& here = *impl_->here;
   const Entry& entry = impl_->entries[static_cast<std::size_t>(index)];
   const std::string where = std::string(name()) + "." + entry.desc->name;
@@ -285,7 +291,7 @@ Result<std::map<std::string, HostTensor>> Model::call_at(const std::string& entr
                       "it is " + std::string(modelc::name(p.desc->dtype)) + p.desc->shape);
   }
 
-  const std::lock_guard guard(impl_->lock);
+  const std::lock_guard guard(*impl_->lock);
   auto results = enter(index, state, at, views);
   if (!results) return std::move(results.error());
   std::map<std::string, HostTensor> out;
@@ -337,18 +343,18 @@ Result<std::span<const float>> Model::logits(State& state, const Batch& at, std:
 
 int Model::add_layer_hook(LayerHook hook) {
   assert(impl_ && "a model is used before it is loaded");
-  const std::lock_guard guard(impl_->lock);
+  const std::lock_guard guard(*impl_->lock);
   impl_->hooks.emplace_back(++impl_->hook_number, std::move(hook));
   return impl_->hook_number;
 }
 void Model::remove_layer_hook(int number) {
   assert(impl_ && "a model is used before it is loaded");
-  const std::lock_guard guard(impl_->lock);
+  const std::lock_guard guard(*impl_->lock);
   std::erase_if(impl_->hooks, [&](const auto& h) { return h.first == number; });
 }
 void Model::clear_hooks() {
   assert(impl_ && "a model is used before it is loaded");
-  const std::lock_guard guard(impl_->lock);
+  const std::lock_guard guard(*impl_->lock);
   impl_->hooks.clear();
 }
 

@@ -79,7 +79,8 @@ struct ModelImpl {
   std::vector<ModuleTree::NamedState> states;
   std::vector<Entry> entries;
   // Of calls.
-  std::recursive_mutex lock;
+  // Held by whoever uses the devices: calls, and states that come and go beside them, of which some outlive the model.
+  const std::shared_ptr<std::recursive_mutex> lock = std::make_shared<std::recursive_mutex>();
   bool running = false;                                    // inside run(): a hook that calls the model again is refused
   std::vector<std::pair<int, LayerHook>> hooks;
   int hook_number = 0;

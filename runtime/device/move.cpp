@@ -58,7 +58,7 @@ Status Module::to(const std::string& device) {
 }
 
 Status Model::move(Module& module, const std::string& device) {
-  const std::lock_guard guard(impl_->lock);
+  const std::lock_guard guard(*impl_->lock);
   const std::string what = module.qualified_name().empty() ? std::string(name()) : module.qualified_name();
   if (impl_->running)
     return Error{"re-entry", what + " is moved by a hook of a call of the model", {}, "move it when the call has returned"};

@@ -242,6 +242,11 @@ std::int64_t SlotState::truncate(int sequence, std::int64_t) {
 
 // ---- State
 
+State::~State() {
+  const std::lock_guard guard(*lock_);
+  stores_.clear();
+}
+
 std::int64_t State::length(int sequence) const {
   assert(sequence >= 0 && sequence < sequences());
   return lengths_[static_cast<std::size_t>(sequence)];

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -145,9 +146,11 @@ class SlotState final : public StateStore {
   std::vector<bool> filled_, filled_before_;
 };
 
-// One slot a sequence. Made by Model::new_state; a model's call moves it on, and leaves it as it was when it fails.
+// One slot a sequence. Made by Model::new_state; a model's call moves it on, and leaves it as it was when it fails. Several threads may
+// have states of one model, each its own: calls take turns, and a state's end waits for the call under way.
 class State {
  public:
+  ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
@@ -177,6 +180,7 @@ class State {
   void rollback(const Sequences& at);
 
   std::shared_ptr<Device> device_;                         // before the stores, which free their memory
+  std::shared_ptr<std::recursive_mutex> lock_;             // the model's, for the use of the device
   const Model* model_ = nullptr;                           // whose state it is: another model's call refuses it
   std::int64_t moves_ = 0;                                 // of the model when it was made
   std::vector<std::unique_ptr<StateStore>> stores_;

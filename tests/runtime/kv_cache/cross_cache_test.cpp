@@ -1,8 +1,10 @@
 // What an entry sets for a sequence and all its tokens attend to: seen, refused, brought back and emptied, on every kind of device.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cmath>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "runtime/checkpoint/safetensors/writer.h"
@@ -328,4 +330,30 @@ TEST_CASE("a call whose results cannot be read leaves the state as it was") {
     ++failed;
   }
   CHECK(failed >= 2);                                      // the step, and the transfer of its result
+}
+
+TEST_CASE("states come and go in one thread while another calls the model") {
+  on_every_placement([](Recall& model) {
+    auto state = *model.new_state({.sequences = 1});
+    const Heard a(1), b(2);
+    REQUIRE(hear(model, *state, {0}, {a}).ok());
+    std::atomic<bool> done = false, failed = false;
+    std::thread other([&] {
+      while (!done) {
+        auto one = model.new_state({.sequences = 2});
+        if (!one || (*one)->truncate(1, 0) != 0) failed = true;
+      }
+    });
+    for (int i = 0; i < 300; ++i) {
+      const auto r = feed(model, *state, {{0, {1, 2}}});
+      if (!r) FAIL_CHECK(r.error().text());
+      state->truncate(0, 1);
+      state->truncate(0, 0);
+      CHECK(hear(model, *state, {0}, {a}).ok());
+    }
+    done = true;
+    other.join();
+    CHECK_FALSE(failed);
+    check_feed(model, *state, {{0, {1, 2}}}, {&a});
+  });
 }
