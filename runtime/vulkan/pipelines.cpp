@@ -108,7 +108,9 @@ Pipelines::~Pipelines() {
       if (c_.f.GetPipelineCacheData(c_.device, cache_, &n, data.data()) == VK_SUCCESS) {
         data.resize(n);
         const std::vector<std::byte> file = pack_cache(c_.description, data);
-        if (make_folders(path.substr(0, path.rfind('/'))))
+        std::error_code none;                              // what somebody else put there stays, and is not waited for
+        const bool ours = !std::filesystem::exists(path, none) || std::filesystem::is_regular_file(path, none);
+        if (ours && make_folders(path.substr(0, path.rfind('/'))))
           (void)write_file(path, {reinterpret_cast<const char*>(file.data()), file.size()}, Flush::none).ok();
       }
     }

@@ -241,12 +241,30 @@ int math_min(int a, int b) { return b < a ? b : a; }
 int math_max(int a, int b) { return b > a ? b : a; }
 int math_abs(int x) { return x < 0 ? -x : x; }
 float math_clamp(float x, float lo, float hi) { return math_min(math_max(x, lo), hi); }
+// What is left of the magnitudes a by long division, as whole numbers: exact for every quotient, which a - b trunc(a / b) is not, and
+// needs no fma of one rounding, which Vulkan does not promise.
+float math_rest(float a, float b) {
+  uint x = floatBitsToUint(a) & 0x7FFFFFFFu, y = floatBitsToUint(b) & 0x7FFFFFFFu;
+  if (y == 0u || y > 0x7F800000u || x >= 0x7F800000u) return uintBitsToFloat(0x7FC00000u);
+  if (x < y) return uintBitsToFloat(x);
+  int ex = int(x >> 23), ey = int(y >> 23);
+  // Subnormal numbers have no leading one of their own.
+  if (ex == 0) { ex = findMSB(x) - 22; x <<= uint(1 - ex); } else { x = (x & 0x007FFFFFu) | 0x00800000u; }
+  if (ey == 0) { ey = findMSB(y) - 22; y <<= uint(1 - ey); } else { y = (y & 0x007FFFFFu) | 0x00800000u; }
+  for (; ex > ey; --ex) {
+    if (x >= y) x -= y;
+    x <<= 1;
+  }
+  if (x >= y) x -= y;
+  if (x == 0u) return 0.0;
+  const int up = 23 - findMSB(x);
+  x <<= uint(up);
+  ex -= up;
+  return uintBitsToFloat(ex > 0 ? (x & 0x007FFFFFu) | (uint(ex) << 23) : x >> uint(1 - ex));
+}
 // The remainder with the sign of b.
 float math_mod(float a, float b) {
-  precise float q = trunc(a / b);
-  precise float r = fma(-q, b, a);
-  if (abs(r) >= abs(b)) r -= sign(r) * abs(b);
-  if (r != 0.0 && sign(r) != sign(a)) r += sign(a) * abs(b);
+  const float rest = math_rest(a, b), r = a < 0.0 ? -rest : rest;
   return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
 }
 float math_where(float c, float a, float b) { return c != 0.0 ? a : b; }

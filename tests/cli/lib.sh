@@ -29,9 +29,8 @@ does not say: $t" ;; esac
 $output"; fi
 }
 
-# Ends the script: the line that a runner reads, and the status.
+# Ends the script with its status: something passed, and nothing failed.
 finish() {
   echo "$passed passed, $failed failed, $skipped skipped"
-  echo "$passed passed, $failed failed"
-  [ $failed -eq 0 ]
+  [ $failed -eq 0 ] && [ $passed -gt 0 ]
 }
