@@ -53,14 +53,6 @@ Sequence random_sequence(Random& random, const Case& c, std::int64_t length) {
           length};
 }
 
-// A step of this batch begins, with its fields on the device.
-void begin_step(Device& device, Tensors& tensors, const Batch& at) {
-  const auto field = [&](const std::vector<std::int32_t>& v) { return tensors.i32(v); };
-  const BatchTensors fields{field(at.positions), field(at.lengths), field(at.sequence), field(at.outputs),
-                            field(at.last),      field(at.slots),   field(at.starts)};
-  REQUIRE(device.begin({}, &at, fields).ok());
-}
-
 // Rows [begin, end) of [positions][width].
 std::span<const float> rows(const std::vector<float>& values, std::int64_t width, std::int64_t begin, std::int64_t end) {
   return std::span(values).subspan(static_cast<std::size_t>(begin * width), static_cast<std::size_t>((end - begin) * width));
@@ -88,17 +80,10 @@ class Fed {
   // Appends and attends; the result is [tokens of all pieces][heads][dv].
   std::vector<float> step(const std::vector<Piece>& pieces) {
     Batch at;
-    at.starts.push_back(0);
     std::vector<float> q, k, v;
     for (const Piece& p : pieces) {
       const std::int64_t begin = cache_.held[static_cast<std::size_t>(p.slot)], end = begin + p.tokens;
-      for (std::int64_t i = begin; i < end; ++i) {
-        at.positions.push_back(static_cast<std::int32_t>(i));
-        at.lengths.push_back(static_cast<std::int32_t>(end));
-        at.sequence.push_back(static_cast<std::int32_t>(at.slots.size()));
-      }
-      at.slots.push_back(p.slot);
-      at.starts.push_back(static_cast<std::int32_t>(at.positions.size()));
+      add_sequence(at, p.slot, begin, p.tokens);
       const auto add = [](std::vector<float>& to, std::span<const float> from) { to.insert(to.end(), from.begin(), from.end()); };
       add(q, rows(p.sequence->q, case_.heads * case_.d, begin, end));
       add(k, rows(p.sequence->k, case_.kv_heads * case_.d, begin, end));

@@ -216,6 +216,27 @@ class Tensors {
   std::vector<const Buffer*> buffers_;
 };
 
+// One more sequence in a batch: `tokens` behind `before` of its slot, all of them outputs.
+inline void add_sequence(Batch& at, int slot, std::int64_t before, std::int64_t tokens) {
+  if (at.starts.empty()) at.starts.push_back(0);
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    at.positions.push_back(static_cast<std::int32_t>(before + t));
+    at.lengths.push_back(static_cast<std::int32_t>(before + tokens));
+    at.sequence.push_back(static_cast<std::int32_t>(at.slots.size()));
+    at.outputs.push_back(at.starts.back() + static_cast<std::int32_t>(t));
+  }
+  at.slots.push_back(slot);
+  at.starts.push_back(at.starts.back() + static_cast<std::int32_t>(tokens));
+  at.last.push_back(at.starts.back() - 1);
+}
+// A step of this batch begins, with its fields on the device.
+inline void begin_step(Device& device, Tensors& tensors, const Batch& at) {
+  const auto field = [&](const std::vector<std::int32_t>& v) { return tensors.i32(v); };
+  const BatchTensors fields{field(at.positions), field(at.lengths), field(at.sequence), field(at.outputs),
+                            field(at.last),      field(at.slots),   field(at.starts)};
+  REQUIRE(device.begin({}, &at, fields).ok());
+}
+
 // Rows of numbers as stored in an encoding, and what they are then.
 struct StoredRows {
   std::vector<std::byte> bytes;

@@ -117,17 +117,10 @@ class Fed {
   // Appends and attends; the result is [tokens of all pieces][heads][v].
   std::vector<float> step(const std::vector<Piece>& pieces) {
     Batch at;
-    at.starts.push_back(0);
     Sequence all;
     for (const Piece& p : pieces) {
       const std::int64_t begin = cache_.held[static_cast<std::size_t>(p.slot)], end = begin + p.tokens;
-      for (std::int64_t i = begin; i < end; ++i) {
-        at.positions.push_back(static_cast<std::int32_t>(i));
-        at.lengths.push_back(static_cast<std::int32_t>(end));
-        at.sequence.push_back(static_cast<std::int32_t>(at.slots.size()));
-      }
-      at.slots.push_back(p.slot);
-      at.starts.push_back(static_cast<std::int32_t>(at.positions.size()));
+      add_sequence(at, p.slot, begin, p.tokens);
       const auto add = [&](std::vector<float>& to, const std::vector<float>& from, std::int64_t width) {
         to.insert(to.end(), from.begin() + begin * width, from.begin() + end * width);
       };
@@ -137,10 +130,7 @@ class Fed {
       add(all.key, p.sequence->key, case_.rope);
     }
     Tensors tensors(device_);
-    const auto field = [&](const std::vector<std::int32_t>& v) { return tensors.i32(v); };
-    const BatchTensors fields{field(at.positions), field(at.lengths), field(at.sequence), field(at.outputs),
-                              field(at.last),      field(at.slots),   field(at.starts)};
-    REQUIRE(device_.begin({}, &at, fields).ok());
+    begin_step(device_, tensors, at);
     const std::int64_t n = at.tokens();
     device_.append(cache_, tensors.f32({n, case_.rank}, all.latent), tensors.f32({n, case_.rope}, all.key), at);
     const Tensor out = tensors.empty({n, case_.heads, case_.v});

@@ -176,10 +176,7 @@ TEST_CASE("over a binding: queries, and keys and values of several sequences or 
           const std::int64_t heads = 6, kv = 3, dim = 40;
           const std::vector<std::int64_t> lengths = {90, 3, 120, 1, 60};
           const Batch at = *Batch::make(lengths, Outputs::all);
-          const auto field = [&](const std::vector<std::int32_t>& v) { return tensors.i32(v); };
-          const BatchTensors fields{field(at.positions), field(at.lengths), field(at.sequence), field(at.outputs),
-                                    field(at.last),      field(at.slots),   field(at.starts)};
-          REQUIRE(d.begin({}, &at, fields).ok());
+          begin_step(d, tensors, at);
           const std::int64_t n = at.tokens();
           const Tensor q = numbers(tensors, random, {n, heads, dim}), k = numbers(tensors, random, {n, kv, dim}),
                        v = numbers(tensors, random, {n, kv, dim}), out = tensors.empty({n, heads, dim});

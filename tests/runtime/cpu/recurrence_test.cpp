@@ -24,24 +24,12 @@ const std::vector<Call> calls = {{{{2, 5}, {0, 1}, {3, 9}}}, {{{0, 1}, {3, 1}, {
 class Begun {
  public:
   Begun(Device& device, Tensors& tensors, const Call& call, std::vector<std::int64_t>& seen) {
-    at.starts.push_back(0);
     for (const auto& [slot, tokens] : call.sequences) {
       std::int64_t& before = seen[static_cast<std::size_t>(slot)];
-      for (std::int64_t t = 0; t < tokens; ++t) {
-        at.positions.push_back(static_cast<std::int32_t>(before + t));
-        at.lengths.push_back(static_cast<std::int32_t>(before + tokens));
-        at.sequence.push_back(static_cast<std::int32_t>(at.slots.size()));
-        at.outputs.push_back(at.starts.back() + static_cast<std::int32_t>(t));
-      }
+      add_sequence(at, slot, before, tokens);
       before += tokens;
-      at.slots.push_back(slot);
-      at.starts.push_back(at.starts.back() + static_cast<std::int32_t>(tokens));
-      at.last.push_back(at.starts.back() - 1);
     }
-    const auto field = [&](const std::vector<std::int32_t>& v) { return tensors.i32(v); };
-    const BatchTensors fields{field(at.positions), field(at.lengths), field(at.sequence), field(at.outputs),
-                              field(at.last),      field(at.slots),   field(at.starts)};
-    REQUIRE(device.begin({}, &at, fields).ok());
+    begin_step(device, tensors, at);
   }
   Batch at;
 };

@@ -49,6 +49,17 @@ std::vector<float> ramp(std::int64_t n) {
   return v;
 }
 
+// What was asked of a device with bindings of 64 kB needs one of so many bytes: said with both numbers and a way out.
+void check_refused(Device& d, const char* bytes) {
+  const Status s = d.finish();
+  REQUIRE(!s);
+  CHECK(s.error().kind == "tensor-size");
+  CAPTURE(s.error().message);
+  CHECK(s.error().message.find(bytes) != std::string::npos);
+  CHECK(s.error().message.find("65,536") != std::string::npos);
+  CHECK(!s.error().help.empty());
+}
+
 }  // namespace
 
 TEST_CASE("names of devices: the first, one by number, and what is none") {
@@ -199,15 +210,6 @@ TEST_CASE("more of a tensor than a binding shows: rows are split, what cannot be
 TEST_CASE("what cannot be cut is refused with both numbers: keys of one head, one sequence's, one row; and the device goes on") {
   const auto d = open({.binding_bytes = 64 * 1024});
   if (!d) return;
-  const auto refused = [&](const char* bytes) {
-    const Status s = d->finish();
-    REQUIRE(!s);
-    CHECK(s.error().kind == "tensor-size");
-    CAPTURE(s.error().message);
-    CHECK(s.error().message.find(bytes) != std::string::npos);
-    CHECK(s.error().message.find("65,536") != std::string::npos);
-    CHECK(!s.error().help.empty());
-  };
   const Batch at = *Batch::make(std::vector<std::int64_t>{300}, Outputs::all);
   const auto field = [&](const std::vector<std::int32_t>& v) {
     const Tensor t{*d->allocate(static_cast<std::int64_t>(v.size()) * 4), 0, DType::i32, {static_cast<std::int64_t>(v.size())}};
@@ -222,14 +224,14 @@ TEST_CASE("what cannot be cut is refused with both numbers: keys of one head, on
   auto store = d->reserve({.sizes = {1, 64, 64}, .dtype = DType::f32}, 300, 1);
   REQUIRE(store.ok());
   d->append(static_cast<KvCache&>(**store), x, x, at);
-  refused("76,800");
+  check_refused(*d, "76,800");
   d->attend(x, x, x, at, {}, out);
-  refused("76,800");
+  check_refused(*d, "76,800");
   d->attend(x.as({1, 300, 1, 64}), x.as({1, 300, 1, 64}), x.as({1, 300, 1, 64}), {.mask = Mask::full}, out.as({1, 300, 1, 64}));
-  refused("76,800");
+  check_refused(*d, "76,800");
   const Tensor wide = tensor(*d, {1, 20000}), sums = tensor(*d, {1});
   d->reduce(Reduction::sum, wide, {.axis = 1}, sums);
-  refused("80,000");
+  check_refused(*d, "80,000");
   CHECK(read(*d, tensor(*d, {3}, ramp(3))) == ramp(3));
 }
 
@@ -426,21 +428,13 @@ TEST_CASE("a state of which one head is more than a binding shows is refused wit
   if (!d) return;
   const Batch at = *Batch::make(std::vector<std::int64_t>{1}, Outputs::all);
   REQUIRE(d->begin({}, &at, {}).ok());
-  const auto refused = [&](const char* bytes) {
-    const Status s = d->finish();
-    REQUIRE(!s);
-    CHECK(s.error().kind == "tensor-size");
-    CAPTURE(s.error().message);
-    CHECK(s.error().message.find(bytes) != std::string::npos);
-    CHECK(s.error().message.find("65,536") != std::string::npos);
-  };
   const Tensor x = tensor(*d, {1, 1, 130}), one = tensor(*d, {1, 1}), state = tensor(*d, {2, 1, 130, 130}), out = tensor(*d, {1, 1, 130});
   d->ssd_scan({x, one, one.as({1}), x, x, one.as({1})}, state, at, out);
-  refused("67,600");
+  check_refused(*d, "67,600");
   d->gated_delta({x, x, x, one, one, 1, 0}, state, at, out);
-  refused("67,600");
+  check_refused(*d, "67,600");
   const Tensor wide = tensor(*d, {1, 9000}), w = tensor(*d, {9000, 3}), ring = tensor(*d, {2, 2, 9000}), sum = tensor(*d, {1, 9000});
   d->causal_conv1d(wide, w, {}, ring, at, sum);
-  refused("72,000");
+  check_refused(*d, "72,000");
   CHECK(read(*d, tensor(*d, {3}, ramp(3))) == ramp(3));
 }
