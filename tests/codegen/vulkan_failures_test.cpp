@@ -1,6 +1,6 @@
-// A generated model on Vulkan. Its device is lost, at any submission of the load and of its calls: errors by name and never anything
-// else; the objects can be destroyed, others work, and the numbers are right as soon as nothing fails, and the same bits in every run.
-// Where no driver is, this says SKIPPED.
+// Generated models on Vulkan, with every kind of state that a call brings back. The device is lost, at any submission of the load and of
+// their calls: errors by name and never anything else; the objects can be destroyed, others work, and the numbers are right as soon as
+// nothing fails, and the same bits in every run. Where no driver is, this says SKIPPED.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -13,14 +13,18 @@ using namespace modelc;
 
 namespace {
 
-// Takes a checkpoint's folder. Prints what is wrong, a line each, and "done" at the end.
+// A model, what its class and header are called, its layers, and its output's weights where they may lie elsewhere.
+struct Example {
+  std::string folder, fixture, type, layers, head = {};
+};
+
+// Takes a checkpoint's folder. Prints what is wrong, a line each, and "done" at the end. What is called Class, layers and head stands
+// before it.
 constexpr const char* program_text = R"cpp(
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <string>
-
-#include "llama.h"
 
   namespace {
 
@@ -31,10 +35,28 @@ constexpr const char* program_text = R"cpp(
     return std::printf("wrong: %s, the device lost at submission %ld\n", what.c_str(), static_cast<long>(k));
   }
 
+// What an entry has to leave in the state before the first token.
+  modelc::Status begin(Class& model, modelc::State& state) {
+    const int first = 0;
+    for (const modelc::EntryDesc& e : model.entries()) {
+      if (e.at != modelc::CallAt::sequences) continue;
+      const auto at = modelc::Sequences::make(state, {&first, 1});
+      if (!at) return at.error();
+      const modelc::Shape shape{1, 6, 20};
+      std::vector<float> values;
+      for (int i = 0; i < 120; ++i) values.push_back(static_cast<float>(i * 7 % 31) / 16 - 1);
+      const auto results =
+          model.call(e.name, &state, *at, {{e.inputs[0].name, modelc::HostTensor::of(std::span<const float>(values), shape)}});
+      if (!results) return results.error();
+    }
+    return {};
+  }
+
 // A prompt and two tokens behind it.
-  modelc::Result<Logits> run(llama::Llama& model) {
+  modelc::Result<Logits> run(Class& model) {
     auto state = model.new_state({.sequences = 1});
     if (!state) return std::move(state.error());
+    if (modelc::Status s = begin(model, **state); !s) return std::move(s.error());
     Logits all;
     for (const std::vector<std::int32_t>& ids : {std::vector<std::int32_t>{1, 5, 9, 2, 7}, {3}, {4}}) {
       const modelc::Segment segment{0, static_cast<std::int64_t>(ids.size())};
@@ -59,7 +81,7 @@ constexpr const char* program_text = R"cpp(
     for (;; ++k) {
       if (k == 500) return void(wrong("no run without a failure", k));
       options.vulkan.fail_submit = k;
-      auto model = llama::Llama::load(path, options);
+      auto model = Class::load(path, options);
       if (!model) {
         ++at_load;
         if (!lost(model.error())) wrong(model.error().text(), k);
@@ -85,7 +107,7 @@ constexpr const char* program_text = R"cpp(
   int main(int, char** argv) {
     LoadOptions host;
     host.place = {{.pattern = "**", .device = "cpu"}};
-    auto on_host = llama::Llama::load(argv[1], host);
+    auto on_host = Class::load(argv[1], host);
     if (!on_host) return std::puts(on_host.error().text().c_str()), 1;
     const auto expected = run(**on_host);
     if (!expected) return std::puts(expected.error().text().c_str()), 1;
@@ -93,9 +115,9 @@ constexpr const char* program_text = R"cpp(
     LoadOptions whole, split;
     whole.place = {{.pattern = "**", .device = "vulkan:0"}};
     each_submission(argv[1], whole, *expected, 1e-4F);
-    split.place = {{.pattern = "model.layers", .end = 1, .device = "vulkan:0"},
-                   {.pattern = "lm_head", .device = "vulkan:0"},
-                   {.pattern = "**", .device = "cpu"}};
+    split.place = {{.pattern = layers, .end = 1, .device = "vulkan:0"}};
+    if (*head != '\0') split.place.push_back({.pattern = head, .device = "vulkan:0"});
+    split.place.push_back({.pattern = "**", .device = "cpu"});
     each_submission(argv[1], split, *expected, 1e-4F);
     whole.vulkan.device_graph = false;
     each_submission(argv[1], whole, *expected, 1e-4F);
@@ -105,7 +127,7 @@ constexpr const char* program_text = R"cpp(
     for (const LoadOptions& options : {whole, split}) {
       Logits first;
       for (int i = 0; i < 4; ++i) {
-        auto model = llama::Llama::load(argv[1], options);
+        auto model = Class::load(argv[1], options);
         if (!model) return std::puts(model.error().text().c_str()), 1;
         for (int k = 0; k < 5; ++k) {
           const auto logits = run(**model);
@@ -119,9 +141,13 @@ constexpr const char* program_text = R"cpp(
   // A module that moves to a device which is lost meanwhile stays where it was.
     for (std::int64_t k = 1;; ++k) {
       host.vulkan.fail_submit = k;
-      auto model = llama::Llama::load(argv[1], host);
+      auto model = Class::load(argv[1], host);
       if (!model) return std::puts(model.error().text().c_str()), 1;
-      const modelc::Status moved = (*model)->model.layers[0].to("vulkan:0");
+      modelc::Module* first = nullptr;
+      for (const auto& m : (*model)->descendants())
+        if (m.name == std::string(layers) + ".0") first = m.module;
+      if (first == nullptr) return std::puts("no first layer"), 1;
+      const modelc::Status moved = first->to("vulkan:0");
       if (moved || k == 500) {
         if (k == 1) wrong("no move failed", k);
         break;
@@ -134,36 +160,46 @@ constexpr const char* program_text = R"cpp(
   }
 )cpp";
 
-}  // namespace
+} // namespace
 
-TEST_CASE("a generated model on Vulkan: a device that is lost at any submission, and twenty runs") {
+TEST_CASE("generated models on Vulkan: a device that is lost at any submission, and twenty runs") {
   if (const auto device = open_vulkan({}); !device) {
     std::printf("SKIPPED: %s\n", device.error().message.c_str());
     return;
   }
-  const std::string folder = MODELC_SOURCE_DIR "/examples/llama";
-  driver::Options options;
-  options.command = "build";
-  options.files = {folder + "/llama.model"};
-  options.checkpoint = {folder + "/fixtures/llama-tiny"};
-  options.backend = "cpu,vulkan";
-  driver::Session s(options);
-  const auto fail = [&] { FAIL(diag::render(s.sink, s.sources)); };
-  if (!driver::load_model(s, options.files[0])) fail();
-  const auto checkpoint = driver::open_checkpoint_of(s);
-  const auto config = driver::config_of(s, checkpoint.get());
-  const auto program = driver::analyze_model(s, config ? &*config : nullptr);
-  if (!program) fail();
-  const auto planned = driver::plan_model(s, *program);
-  if (!planned) fail();
-  auto files = driver::emit_model(s, *planned, "", "", false, false);
-  if (!files) fail();
-  files->push_back({"failures_main.cpp", program_text});
-  auto compiled = driver::compile_program(*files);
-  if (!compiled) FAIL(compiled.error().text());
-  std::string output;
-  const auto status = driver::run_program({*compiled, options.checkpoint[0]}, &output);
-  REQUIRE(status.ok());
-  CHECK(*status == 0);
-  CHECK(output == "done\n");
+  // Keys and values; rings and recurrences beside them; what an encoder leaves.
+  for (const Example& e : {Example{"llama", "llama-tiny", "Llama", "model.layers", "lm_head"},
+                           Example{"qwen3_next", "qwen3-next-dense", "Qwen3Next", "model.layers", "lm_head"},
+                           Example{"whisper", "whisper-tiny-random", "Whisper", "model.decoder.layers"}}) {
+    CAPTURE(e.folder);
+    const std::string folder = MODELC_SOURCE_DIR "/examples/" + e.folder;
+    driver::Options options;
+    options.command = "build";
+    options.files = {folder + "/" + e.folder + ".model"};
+    options.checkpoint = {folder + "/fixtures/" + e.fixture};
+    options.backend = "cpu,vulkan";
+    driver::Session s(options);
+    const auto fail = [&] { FAIL(diag::render(s.sink, s.sources)); };
+    if (!driver::load_model(s, options.files[0])) fail();
+    const auto checkpoint = driver::open_checkpoint_of(s);
+    const auto config = driver::config_of(s, checkpoint.get());
+    const auto program = driver::analyze_model(s, config ? &*config : nullptr);
+    if (!program) fail();
+    const auto planned = driver::plan_model(s, *program);
+    if (!planned) fail();
+    auto files = driver::emit_model(s, *planned, "", "", false, false);
+    if (!files) fail();
+    files->push_back(
+        {"failures_main.cpp", fmt::format("#include \"{0}.h\"\nusing Class = {0}::{1};\nconstexpr const char *layers = \"{2}\", "
+                                          "*head = \"{3}\";\n",
+                                          e.folder, e.type, e.layers, e.head) +
+                                  program_text});
+    auto compiled = driver::compile_program(*files);
+    if (!compiled) FAIL(compiled.error().text());
+    std::string output;
+    const auto status = driver::run_program({*compiled, options.checkpoint[0]}, &output);
+    REQUIRE(status.ok());
+    CHECK(*status == 0);
+    CHECK(output == "done\n");
+  }
 }
