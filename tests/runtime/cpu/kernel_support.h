@@ -131,8 +131,9 @@ inline MapKernel with_shader(MapKernel kernel, const std::string& inputs, const 
   if (inputs == "i") text.replace(text.find("precise float"), 13, "int");
   const auto words = emit::compile_shader({std::string(kernel.name) + ".comp", text, {}, MODELC_SOURCE_DIR "/shaders/include"});
   if (!words) FAIL(words.error().text());
-  // Kept for good: a kernel names its code by the address.
-  const auto* kept = new std::vector<std::uint32_t>(*words);
+  // Kept for good, where a sanitizer sees it: a kernel names its code by the address.
+  static auto& all = *new std::vector<std::unique_ptr<const std::vector<std::uint32_t>>>;
+  const auto* kept = all.emplace_back(std::make_unique<const std::vector<std::uint32_t>>(*words)).get();
   kernel.shader = {reinterpret_cast<const char*>(kept->data()), kept->size() * 4};
 #else
   (void)inputs, (void)expression;
