@@ -10,6 +10,7 @@ namespace modelc::vulkan {
 namespace {
 
 constexpr std::int64_t few_tokens = 4;                     // matvec.comp's most
+constexpr std::int64_t conv_outs = 4, conv_places = 4;     // of an invocation of conv.comp
 
 enum class ProductWay { lanes, few, tiles };               // lanes.comp, matvec.comp, matmul.comp
 
@@ -177,13 +178,18 @@ void VulkanDevice::conv(const Tensor& x, const Tensor& w, const Tensor& bias, co
   Dispatch d = shader("conv");
   d.in_rows(x.shape[0]).read(x).of_rows().read(w).write(out).of_rows().read(bias);
   d.constant(bias ? 1 : 0).constant(static_cast<std::uint32_t>(missing));
-  d.push_rows(out.count() / std::max<std::int64_t>(x.shape[0], 1)).push(x.shape[1]).push(w.shape[0]).push(args.groups);
+  // Of one sequence: tiles of the outputs of a group, and of the places along the last axis.
+  const std::int64_t of_group = w.shape[0] / args.groups, places = out.shape[-1], sequences = std::max<std::int64_t>(x.shape[0], 1);
+  const std::int64_t out_tiles = (of_group + conv_outs - 1) / conv_outs, place_tiles = (places + conv_places - 1) / conv_places;
+  const std::int64_t rest = out.count() / sequences / std::max<std::int64_t>(w.shape[0] * places, 1);
+  const std::int64_t tiles = args.groups * out_tiles * rest * place_tiles;
+  d.push_rows(tiles).push(x.shape[1]).push(w.shape[0]).push(args.groups);
   for (const Tensor* t : {&x, &w, &out})
     for (int a = 0; a < 3; ++a) d.push(a < missing ? 1 : t->shape[a - missing + 2]);
-  d.push(args.stride).push(args.padding).push(args.dilation);
-  d.each(out.count(), c_->plan.elements_group);
+  d.push(args.stride).push(args.padding).push(args.dilation).push(out_tiles).push(place_tiles);
+  d.each(tiles * x.shape[0], c_->plan.elements_group);
   const std::int64_t of_one = w.count() / std::max<std::int64_t>(w.shape[0], 1);
-  d.work *= static_cast<std::uint64_t>(of_one);
+  d.work *= static_cast<std::uint64_t>(of_one * conv_outs * conv_places);
   run(d.loops(2 * of_one));
 }
 
