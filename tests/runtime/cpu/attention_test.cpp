@@ -66,10 +66,7 @@ class Fed {
         case_(c),
         store_(*device.reserve({.sizes = {c.kv_heads, c.d, c.dv}, .dtype = c.cache}, capacity, slots)),
         cache_(static_cast<KvCache&>(*store_)) {
-    // What a cache has never been given may be anything.
-    for (const Buffer* b : {cache_.keys.buffer, cache_.values.buffer})
-      const_cast<Device*>(b->owner)->write(std::vector<std::byte>(static_cast<std::size_t>(b->size), std::byte{0xFF}),
-                                           {b, 0, DType::u8, {b->size}});
+    for (const Buffer* b : {cache_.keys.buffer, cache_.values.buffer}) fill_with_nonsense(b);
   }
   struct Piece {
     int slot;
@@ -338,9 +335,7 @@ TEST_CASE("attend over a cross cache: all that was set, wherever the tokens stan
                 .kind = StateSlot::Kind::cross_cache, .sizes = {n, c.kv_heads, c.d}, .dtype = narrow ? DType::bf16 : DType::f32};
             const auto store = *device.reserve(slot, 7, 3);
             auto& cache = static_cast<KvCache&>(*store);
-            for (const Buffer* b : {cache.keys.buffer, cache.values.buffer})
-              const_cast<Device*>(b->owner)->write(std::vector<std::byte>(static_cast<std::size_t>(b->size), std::byte{0xFF}),
-                                                   {b, 0, DType::u8, {b->size}});
+            for (const Buffer* b : {cache.keys.buffer, cache.values.buffer}) fill_with_nonsense(b);
             Random random(static_cast<unsigned>(c.heads * 100 + c.d + n));
             // Slots 2 and 0 are set, then 2 again.
             std::vector<Sequence> set = {random_sequence(random, c, n), random_sequence(random, c, n)};

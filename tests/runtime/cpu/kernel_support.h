@@ -217,6 +217,11 @@ class Tensors {
   std::vector<const Buffer*> buffers_;
 };
 
+// What a cache has never been given may be anything.
+inline void fill_with_nonsense(const Buffer* b) {
+  const std::vector<std::byte> bytes(static_cast<std::size_t>(b->size), std::byte{0xFF});
+  const_cast<Device*>(b->owner)->write(bytes, {b, 0, DType::u8, {b->size}});
+}
 // One more sequence in a batch: `tokens` behind `before` of its slot, all of them outputs.
 inline void add_sequence(Batch& at, int slot, std::int64_t before, std::int64_t tokens) {
   if (at.starts.empty()) at.starts.push_back(0);

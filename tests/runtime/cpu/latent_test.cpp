@@ -103,10 +103,7 @@ class Fed {
             {.kind = StateSlot::Kind::latent_cache, .sizes = {c.rank, c.rope}, .dtype = c.cache, .member = device.members() - 1}, capacity,
             slots)),
         cache_(static_cast<LatentCache&>(*store_)) {
-    // What a cache has never been given may be anything.
-    const Buffer* b = cache_.rows.buffer;
-    const_cast<Device*>(b->owner)->write(std::vector<std::byte>(static_cast<std::size_t>(b->size), std::byte{0xFF}),
-                                         {b, 0, DType::u8, {b->size}});
+    fill_with_nonsense(cache_.rows.buffer);
   }
   struct Piece {
     int slot;
